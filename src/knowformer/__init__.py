@@ -1,0 +1,32 @@
+"""Reason over knowledge graphs with the KnowFormer transformer.
+
+from knowformer import Reasoner, train
+
+reasoner = train("umls-pykeen", "runs/umls")
+reasoner.answer(head="aspirin", relation="treats")
+"""
+
+from knowformer.errors import KnowformerError
+from knowformer.evaluation.evaluate import evaluate
+from knowformer.graph.dataset import Dataset, load_dataset
+from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.model.config import ModelConfig
+from knowformer.reasoner import Answer, Answers, Reasoner, train
+from knowformer.training.config import RunConfig, TrainingConfig
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Answer",
+    "Answers",
+    "Dataset",
+    "KnowformerError",
+    "KnowledgeGraph",
+    "ModelConfig",
+    "Reasoner",
+    "RunConfig",
+    "TrainingConfig",
+    "evaluate",
+    "load_dataset",
+    "train",
+]

@@ -1,0 +1,195 @@
+"""Save and load a run folder: weights, config, graphs, metrics, environment. No pickle anywhere.
+
+config.toml             the settings, complete
+model.safetensors       weights of the best validation so far
+dataset.json            names: relations, and the entities of each graph
+facts.safetensors       facts as ids: of each graph and of each split
+metrics.json            the best validation, then each evaluation
+environment.json        hardware, versions, commit
+events.jsonl            the record of training
+learning_curve.png      its picture
+checkpoint.safetensors  what --resume goes on from
+"""
+
+import json
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import BaseModel, ValidationError
+
+from knowformer.atomic_files import write_text
+from knowformer.environment import describe_environment
+from knowformer.errors import BundleError, ConfigError
+from knowformer.graph.dataset import Dataset, Split, SplitName
+from knowformer.graph.inverse import num_with_inverses
+from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.graph.vocabulary import Vocabulary
+from knowformer.model.knowformer import KnowFormer
+from knowformer.tensor_files import read_tensors, write_tensors
+from knowformer.training.config import RunConfig, parse_config, to_toml
+
+FORMAT_VERSION = 1
+SPLIT_NAMES: tuple[SplitName, ...] = ("train", "valid", "test")
+
+
+class _DatasetFile(BaseModel):
+    """dataset.json."""
+
+    format_version: int
+    name: str
+    relations: list[str]
+    graphs: list[list[str]]  # entity names of each graph
+    graph_of_split: dict[SplitName, int]
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A run folder's content, loaded."""
+
+    folder: Path
+    config: RunConfig
+    dataset: Dataset
+    model: KnowFormer
+
+
+def holds_run(folder: Path) -> bool:
+    """Returns True when the folder already holds a run, finished or not."""
+    return (folder / "config.toml").exists()
+
+
+def start_run(folder: Path, config: RunConfig, dataset: Dataset) -> None:
+    """Writes what is known before training: settings, data set and environment.
+
+    Raises:
+        BundleError: the folder holds a run already; nothing is overwritten.
+    """
+    if holds_run(folder):
+        raise BundleError(
+            f"Expected a folder without a run, found one in {folder}. Choose another --out, or "
+            "go on with that run by --resume."
+        )
+    graphs = _distinct_graphs(dataset)
+    splits = {name: dataset.split(name) for name in SPLIT_NAMES}
+    names = _DatasetFile(
+        format_version=FORMAT_VERSION,
+        name=dataset.name,
+        relations=list(dataset.relations),
+        graphs=[list(graph.entities) for graph in graphs],
+        graph_of_split={name: graphs.index(splits[name].graph) for name in SPLIT_NAMES},
+    )
+    facts = {f"graph.{number}": graph.facts for number, graph in enumerate(graphs)}
+    for name, split in splits.items():
+        facts |= {f"{name}.facts": split.facts, f"{name}.known": split.known}
+    compact = {name: tensor.to(torch.int32) for name, tensor in facts.items()}
+    write_tensors(folder / "facts.safetensors", compact)
+    write_text(folder / "dataset.json", json.dumps(names.model_dump(), ensure_ascii=False))
+    write_json(folder / "environment.json", describe_environment())
+    # Last: a folder with settings is a folder with a run.
+    write_text(folder / "config.toml", to_toml(config))
+
+
+def save_weights(folder: Path, model: KnowFormer) -> None:
+    """Writes the weights atomically."""
+    write_tensors(folder / "model.safetensors", model.state_dict())
+
+
+def load_config(folder: Path) -> RunConfig:
+    """Loads a run's settings."""
+    path = folder / "config.toml"
+    try:
+        return parse_config(tomllib.loads(_read_text(path)), where=str(path))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"Expected a TOML file at {path}, got: {error}.") from error
+
+
+def load_bundle(folder: Path) -> Bundle:
+    """Loads a run folder.
+
+    Raises:
+        BundleError: a file is missing or broken; the message names it.
+    """
+    config = load_config(folder)
+    dataset = load_run_dataset(folder)
+    model = KnowFormer(config.model, num_with_inverses(len(dataset.relations)))
+    path = folder / "model.safetensors"
+    weights, _ = read_tensors(path)
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise BundleError(
+            f"Expected the weights of this run's settings in {path}, got others. Was config.toml "
+            "edited after training?"
+        ) from error
+    return Bundle(folder, config, dataset, model.eval())
+
+
+def load_run_dataset(folder: Path) -> Dataset:
+    """Loads the data set that a run was trained on, from the run folder alone."""
+    path = folder / "dataset.json"
+    try:
+        names = _DatasetFile.model_validate_json(_read_text(path))
+    except ValidationError as error:
+        raise BundleError(f"Expected a data set's names in {path}, got: {_first(error)}.") from None
+    if names.format_version > FORMAT_VERSION:
+        raise BundleError(
+            f"Expected format {FORMAT_VERSION} or older in {path}, got {names.format_version}. "
+            "Update knowformer."
+        )
+    compact, _ = read_tensors(folder / "facts.safetensors")
+    facts = {name: tensor.long() for name, tensor in compact.items()}
+    relations = Vocabulary(names.relations, kind="relation")
+    try:
+        graphs = [
+            KnowledgeGraph(Vocabulary(entities, kind="entity"), relations, facts[f"graph.{number}"])
+            for number, entities in enumerate(names.graphs)
+        ]
+        splits = {
+            name: Split(name, graphs[number], facts[f"{name}.facts"], facts[f"{name}.known"])
+            for name, number in names.graph_of_split.items()
+        }
+        return Dataset(names.name, *(splits[name] for name in SPLIT_NAMES))
+    except (KeyError, IndexError) as error:
+        raise BundleError(
+            f"Expected facts for every split in {folder / 'facts.safetensors'}, found no {error}."
+        ) from error
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Writes JSON atomically, for people as much as for programs."""
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def update_metrics(folder: Path, entry: dict[str, Any]) -> None:
+    """Adds or replaces entries of metrics.json."""
+    path = folder / "metrics.json"
+    metrics: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    write_json(path, metrics | entry)
+
+
+def _distinct_graphs(dataset: Dataset) -> list[KnowledgeGraph]:
+    graphs: list[KnowledgeGraph] = []
+    for name in SPLIT_NAMES:
+        graph = dataset.split(name).graph
+        if not any(graph is other for other in graphs):
+            graphs.append(graph)
+    return graphs
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except FileNotFoundError:
+        raise BundleError(
+            f"Expected a run folder with {path.name}, found none at {path.parent}. Make one with "
+            "'knowformer train'."
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BundleError(f"Expected a readable file at {path}, got: {error}.") from error
+
+
+def _first(error: ValidationError) -> str:
+    first = error.errors()[0]
+    return f"{first['msg']} at {'.'.join(map(str, first['loc'])) or 'the top'}"

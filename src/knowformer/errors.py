@@ -1,0 +1,83 @@
+"""Everything knowformer raises on purpose.
+
+    KnowformerError                     exit code 1: our fault
+    |-- NonFiniteLossError              a training step gave NaN or infinity
+    `-- UserError                       exit code 2: the input is at fault
+        |-- DataError                   a graph file or data set is not as expected
+        |   `-- DownloadError           a catalogue file could not be fetched or verified
+        |-- VocabularyError             a name that the graph or the model does not know
+        |-- ConfigError                 a setting that does not exist or cannot work
+        |-- BackendUnavailableError     a kernel backend that cannot run here
+        |-- BundleError                 a run folder that is missing, broken or already in use
+        `-- StorageError                a file could not be written
+
+A message is one sentence, or two: what was expected, what was found, where, and what to do.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class KnowformerError(Exception):
+    """Base of all errors raised on purpose."""
+
+    exit_code = 1
+
+
+class NonFiniteLossError(KnowformerError):
+    """The loss of a training step was NaN or infinite; the weights were left untouched."""
+
+    def __init__(self, *, step: int, loss: float, batch: str) -> None:
+        super().__init__(
+            f"Expected a finite loss, got {loss} at step {step} on {batch}; the weights before "
+            "this step are kept. A smaller training.learning_rate or a smaller "
+            "training.gradient_clip usually helps."
+        )
+
+
+class UserError(KnowformerError):
+    """The input is at fault, and the message says how to mend it."""
+
+    exit_code = 2
+
+
+class DataError(UserError):
+    """A graph file or a data set is not as expected."""
+
+
+class DownloadError(DataError):
+    """A catalogue file could not be fetched, or is not the file it should be."""
+
+
+class VocabularyError(UserError, LookupError):
+    """A name that the graph or the model does not know."""
+
+
+class ConfigError(UserError, ValueError):
+    """A setting that does not exist or cannot work."""
+
+
+class BackendUnavailableError(UserError):
+    """A kernel backend that cannot run here."""
+
+
+class BundleError(UserError):
+    """A run folder that is missing, broken or already in use."""
+
+
+class StorageError(UserError):
+    """A file could not be written."""
+
+
+def suggest(name: str, known: Iterable[str], *, limit: int = 3) -> str:
+    """Returns ' Did you mean ...?' with the nearest known spellings, or an empty string."""
+    candidates = list(known)
+    folded = {candidate.casefold(): candidate for candidate in candidates}
+    near = [folded[name.casefold()]] if name.casefold() in folded else []
+    if not near:
+        # Comparing is quadratic in length: names of a very different length cannot be near anyway.
+        plausible = [c for c in folded if abs(len(c) - len(name)) <= max(3, len(name) // 3)]
+        near = [folded[c] for c in get_close_matches(name.casefold(), plausible, limit, 0.6)]
+    if not near:
+        near = [c for f, c in folded.items() if len(name) > 2 and name.casefold() in f][:limit]
+    return f" Did you mean {', '.join(map(repr, near))}?" if near else ""

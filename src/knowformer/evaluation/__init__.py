@@ -1,0 +1,1 @@
+"""Filtered ranking: scores to ranks, ranks to metrics, a split to a report."""

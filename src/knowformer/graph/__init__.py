@@ -1,0 +1,1 @@
+"""Files to graphs: triples, vocabularies, inverses, adjacency, data sets and their catalogue."""

@@ -1,0 +1,274 @@
+"""Dataset: train, valid and test, each with its own fact graph.
+
+Transductive, inductive and single-file data are one thing here: a split is a list of facts to be
+predicted, the graph whose facts may be used for it, and the facts known to be true (the filter).
+
+    folder with train, valid, test          one graph; valid and test are predicted from train
+    folder NAME beside NAME_ind             valid on NAME's graph, test on NAME_ind's
+    folder with train, msg, valid, test     valid and test are predicted from msg
+    file, or folder with train alone        split by a seed
+    folder with edges.txt                   one kind of edge, split 85/5/10 by a seed
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from knowformer.errors import DataError, VocabularyError
+from knowformer.graph import catalog
+from knowformer.graph.knowledge_graph import KnowledgeGraph, number_facts
+from knowformer.graph.triples_io import NamedTriple, read_edges, read_triples
+from knowformer.graph.vocabulary import Vocabulary
+from knowformer.seeding import generator
+
+SplitName = Literal["train", "valid", "test"]
+
+HOMOGENEOUS_RELATION = "linked_to"
+
+
+@dataclass(frozen=True)
+class Split:
+    """Facts to be predicted, the graph to predict them from, and what is known to be true."""
+
+    name: SplitName
+    graph: KnowledgeGraph
+    facts: Int[Tensor, "N 3"]
+    known: Int[Tensor, "K 3"]  # removed from the candidates when ranking (filtered setting)
+
+
+@dataclass(frozen=True)
+class TrainingSplits:
+    """All that training and model selection get to see: no test facts, not even as a filter."""
+
+    train: Split
+    valid: Split
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A named data set with its three splits."""
+
+    name: str
+    train: Split
+    valid: Split
+    test: Split
+
+    @property
+    def relations(self) -> Vocabulary:
+        """The relations of all splits: those of the training facts."""
+        return self.train.graph.relations
+
+    @property
+    def is_inductive(self) -> bool:
+        """Returns True when test facts are predicted from a graph not seen in training."""
+        return self.test.graph is not self.train.graph
+
+    def split(self, name: str) -> Split:
+        """Returns the split called ``name``."""
+        splits = {split.name: split for split in (self.train, self.valid, self.test)}
+        if name not in splits:
+            raise DataError(f"Expected a split among {', '.join(splits)}, got {name!r}.")
+        return splits[name]
+
+    def for_training(self) -> TrainingSplits:
+        """Returns what training may see; validation is filtered by train and valid facts alone.
+
+        Reports filter validation by test facts too, as the field does. For choosing weights that
+        would let test facts in through the back door, so the figure seen in training is lower.
+        """
+        visible = torch.cat([self.valid.graph.facts, self.valid.facts])
+        return TrainingSplits(self.train, replace(self.valid, known=visible))
+
+
+def load_dataset(
+    source: str | Path, *, seed: int = 0, relations: Vocabulary | None = None
+) -> Dataset:
+    """Loads a data set from a folder, a triples file or a catalogue name.
+
+    Args:
+        source: an existing path, else a name of the catalogue.
+        seed: decides the split of a source that has none of its own.
+        relations: a trained model's relations, when the data set must keep to them.
+
+    Raises:
+        DataError: there is no such path or name, or its files are not as expected.
+    """
+    path = _resolve(source)
+    if path.is_file():
+        return _from_single_file(path, read_triples(path), seed, relations)
+    return _from_folder(path, seed, relations)
+
+
+def load_graph(source: str | Path, relations: Vocabulary) -> KnowledgeGraph:
+    """Loads all facts of a source as one graph over a trained model's relations.
+
+    Raises:
+        DataError: the files are not as expected, or have a relation that the model does not know.
+    """
+    path = _resolve(source)
+    if path.is_file():
+        triples = read_triples(path)
+        _check_relations(path, triples, relations)
+        return KnowledgeGraph.from_triples(triples, relations=relations)
+    split = _from_folder(path, 0, relations).test
+    return KnowledgeGraph(split.graph.entities, relations, split.known)
+
+
+def _resolve(source: str | Path) -> Path:
+    """Returns an existing file or folder; a catalogue name is fetched if need be."""
+    path = Path(source)
+    if path.is_file() or path.is_dir():
+        return path
+    if len(path.parts) != 1 or path.suffix in {".txt", ".tsv"}:
+        raise DataError(
+            f"Expected a folder, a triples file or a catalogue name, found nothing at {path}."
+        )
+    return catalog.fetch(catalog.find(str(source)))
+
+
+def _from_folder(folder: Path, seed: int, relations: Vocabulary | None) -> Dataset:
+    name = folder.resolve().name
+    if (folder / "edges.txt").is_file():
+        path = folder / "edges.txt"
+        triples = read_edges(path, HOMOGENEOUS_RELATION)
+        return _from_single_file(path, triples, seed, relations, shares=(0.05, 0.10))
+    train = read_triples(folder / "train.txt")
+    if not (folder / "valid.txt").is_file() and not (folder / "test.txt").is_file():
+        return _from_single_file(folder / "train.txt", train, seed, relations)
+    relations = _relations_of(folder / "train.txt", train, relations)
+    valid = _read_part(folder / "valid.txt", relations)
+    beside = folder.with_name(f"{name}_ind")
+    if beside.is_dir():
+        parts = [
+            _read_part(beside / f"{part}.txt", relations) for part in ("train", "valid", "test")
+        ]
+        return _on_graph_of_test(name, train, valid, parts, relations)
+    test = _read_part(folder / "test.txt", relations)
+    if (folder / "msg.txt").is_file():
+        message = _read_part(folder / "msg.txt", relations)
+        unseen = _transductive(name, message, valid, test, relations)
+        seen = KnowledgeGraph.from_triples(train, relations=relations)
+        return replace(unseen, train=Split("train", seen, seen.facts, seen.facts))
+    return _transductive(name, train, valid, test, relations)
+
+
+def _relations_of(
+    path: Path, triples: list[NamedTriple], relations: Vocabulary | None
+) -> Vocabulary:
+    """Returns the relations of the training facts, or the model's, which must cover them."""
+    if relations is None:
+        return Vocabulary((relation for _, relation, _ in triples), kind="relation")
+    _check_relations(path, triples, relations)
+    return relations
+
+
+def _read_part(path: Path, relations: Vocabulary) -> list[NamedTriple]:
+    triples = read_triples(path)
+    _check_relations(path, triples, relations)
+    return triples
+
+
+def _check_relations(path: Path, triples: list[NamedTriple], relations: Vocabulary) -> None:
+    """A relation outside the training facts cannot be answered: name it and where it stands."""
+    for number, (_, relation, _) in enumerate(triples, start=1):
+        if relation not in relations:
+            try:
+                relations.id(relation)
+            except VocabularyError as error:
+                raise DataError(
+                    f"Expected relations that occur in the training facts, got {relation!r} as "
+                    f"triple {number} of {path}. {error}"
+                ) from None
+
+
+def _transductive(
+    name: str,
+    train: list[NamedTriple],
+    valid: list[NamedTriple],
+    test: list[NamedTriple],
+    relations: Vocabulary,
+) -> Dataset:
+    graph = KnowledgeGraph.from_triples(
+        train, relations=relations, more_entities=_entity_names([*valid, *test])
+    )
+    valid_facts = number_facts(valid, graph.entities, relations)
+    test_facts = number_facts(test, graph.entities, relations)
+    known = torch.cat([graph.facts, valid_facts, test_facts])
+    return Dataset(
+        name,
+        train=Split("train", graph, graph.facts, known),
+        valid=Split("valid", graph, valid_facts, known),
+        test=Split("test", graph, test_facts, known),
+    )
+
+
+def _on_graph_of_test(
+    name: str,
+    train: list[NamedTriple],
+    valid: list[NamedTriple],
+    test_parts: Sequence[list[NamedTriple]],
+    relations: Vocabulary,
+) -> Dataset:
+    """Inductive: validation on the training graph, test on a graph with entities of its own."""
+    seen = KnowledgeGraph.from_triples(
+        train, relations=relations, more_entities=_entity_names(valid)
+    )
+    valid_facts = number_facts(valid, seen.entities, relations)
+    known = torch.cat([seen.facts, valid_facts])
+    test_facts, test_valid, asked = test_parts
+    return Dataset(
+        name,
+        train=Split("train", seen, seen.facts, known),
+        valid=Split("valid", seen, valid_facts, known),
+        test=_transductive(name, test_facts, test_valid, asked, relations).test,
+    )
+
+
+def _from_single_file(
+    path: Path,
+    triples: list[NamedTriple],
+    seed: int,
+    relations: Vocabulary | None,
+    *,
+    shares: tuple[float, float] = (0.1, 0.1),
+) -> Dataset:
+    """Splits by a seed; a fact is held out only if its names still occur in the facts that stay."""
+    triples = list(dict.fromkeys(triples))
+    wanted = [int(len(triples) * share) for share in shares]
+    left = Counter(name for triple in triples for name in set(_tagged(triple)))
+    order: list[int] = torch.randperm(len(triples), generator=generator(seed, "split")).tolist()
+    parts: list[list[NamedTriple]] = [[], []]
+    held_out: set[int] = set()
+    for number in order:
+        part = 0 if len(parts[0]) < wanted[0] else 1
+        if len(parts[part]) >= wanted[part]:
+            break
+        names = set(_tagged(triples[number]))
+        if all(left[name] > 1 for name in names):
+            left.subtract(names)
+            parts[part].append(triples[number])
+            held_out.add(number)
+    valid, test = parts
+    if not valid or not test:
+        raise DataError(
+            f"Expected enough facts to hold some out for validation and test, got {len(triples)} "
+            f"in {path}. Give a folder with train.txt, valid.txt and test.txt instead."
+        )
+    train = [triple for number, triple in enumerate(triples) if number not in held_out]
+    name = path.parent.resolve().name if path.stem in {"train", "edges"} else path.stem
+    return _transductive(name, train, valid, test, _relations_of(path, train, relations))
+
+
+def _tagged(triple: NamedTriple) -> list[tuple[str, str]]:
+    head, relation, tail = triple
+    return [("entity", head), ("relation", relation), ("entity", tail)]
+
+
+def _entity_names(triples: list[NamedTriple]) -> list[str]:
+    return [name for head, _, tail in triples for name in (head, tail)]

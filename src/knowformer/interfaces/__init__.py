@@ -1,0 +1,1 @@
+"""Parse, call, render; no reasoning here."""

@@ -1,0 +1,235 @@
+"""The ``knowformer`` command. Exit codes: 0 good, 2 the input is at fault, 1 our fault."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import torch
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from knowformer import __version__
+from knowformer.artifacts.bundle import update_metrics
+from knowformer.artifacts.learning_curve import HOW_TO_GET_PLOTS, can_draw
+from knowformer.errors import KnowformerError
+from knowformer.graph import catalog
+from knowformer.interfaces.progress import TrainingDisplay, counting_progress
+from knowformer.interfaces.render import answers_table, datasets_table, report_table
+from knowformer.interfaces.schemas import answers_response, dataset_response
+from knowformer.model.config import PresetName
+from knowformer.reasoner import Evidence, Reasoner, train
+from knowformer.training.config import RunConfig, build_config
+
+app = typer.Typer(
+    help="Reason over knowledge graphs: train a KnowFormer, evaluate it, ask it questions.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+datasets_app = typer.Typer(
+    help="List the catalogue of data sets, or fetch one.", invoke_without_command=True
+)
+app.add_typer(datasets_app, name="datasets")
+
+out = Console()
+err = Console(stderr=True)
+
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder made by 'train'.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+ThreadsOption = Annotated[int, typer.Option(min=0, help="CPU threads; 0 takes all cores.")]
+GraphOption = Annotated[
+    str | None,
+    typer.Option(
+        "--graph",
+        metavar="GRAPH",
+        help="Another graph with the same relations: a file, a folder or a catalogue name.",
+    ),
+]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        out.print(f"knowformer {__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+    ] = False,
+) -> None:
+    """Reason over knowledge graphs: train a KnowFormer, evaluate it, ask it questions."""
+    del version  # handled by its callback
+
+
+@datasets_app.callback()
+def list_datasets(context: typer.Context, as_json: JsonOption = False) -> None:
+    """List the catalogue of data sets, or fetch one."""
+    if context.invoked_subcommand is not None:
+        return
+    rows = [dataset_response(entry) for entry in catalog.entries().values()]
+    if as_json:
+        _print_json(rows)
+    else:
+        out.print(datasets_table(rows))
+
+
+@datasets_app.command("get")
+def get_dataset(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name of the catalogue.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Find a data set here or download it, and verify its checksums."""
+    entry = catalog.find(name)
+    with counting_progress(err, "download") as progress:
+        tasks: dict[str, Any] = {}
+
+        def show(path: str, done: int, total: int | None) -> None:
+            if path not in tasks:
+                tasks[path] = progress.add_task(path, total=total)
+            progress.update(tasks[path], completed=done, total=total)
+
+        folder = catalog.fetch(entry, progress=show)
+    if as_json:
+        _print_json(dataset_response(entry))
+    else:
+        out.print(f"{name}: verified in {folder}", highlight=False, soft_wrap=True)
+
+
+@app.command("train")
+def train_command(
+    graph: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="GRAPH",
+            help="A catalogue name, a folder with train/valid/test.txt, or a triples file.",
+        ),
+    ] = None,
+    run: Annotated[
+        Path | None, typer.Option("--out", metavar="RUN", help="Run folder [runs/GRAPH].")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="Settings as TOML.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="One setting: model.hidden_dim=64."),
+    ] = None,
+    preset: Annotated[
+        PresetName | None, typer.Option(help="Start from the released code or the paper's text.")
+    ] = None,
+    max_minutes: Annotated[
+        float | None, typer.Option(help="Time budget; the schedule is fitted to it.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Root of everything random.")] = None,
+    threads: Annotated[int | None, typer.Option(min=0, help="CPU threads; 0: all cores.")] = None,
+    resume: Annotated[bool, typer.Option(help="Go on with the run in RUN, if any.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Train a model on a graph; the best weights are chosen on validation facts alone."""
+    if graph is None and (run is None or not resume):
+        raise typer.BadParameter("needed, unless --resume and --out name a run", param_hint="GRAPH")
+    folder = run or Path("runs") / Path(str(graph)).stem
+    assignments = list(settings or [])
+    for key, value in (("training.max_minutes", max_minutes), ("seed", seed), ("threads", threads)):
+        assignments += [] if value is None else [f"{key}={value}"]
+    chosen: RunConfig | None = None
+    if config or preset or assignments or not resume:
+        chosen = build_config(file=config, preset=preset, assignments=assignments)
+    with TrainingDisplay(err) as display:
+        reasoner = train(graph or "", folder, config=chosen, resume=resume, on_event=display)
+    best = json.loads((folder / "metrics.json").read_text("utf-8"))["best_validation"]
+    if as_json:
+        _print_json({"run": str(folder), "dataset": reasoner.dataset.name, "best_validation": best})
+        return
+    out.print(
+        f"Kept the weights of step {best['step']}: validation MRR {best['valid_mrr']:.3f} "
+        "(filtered by train and valid facts).",
+        highlight=False,
+    )
+    out.print(f"Run folder: {folder}", highlight=False, soft_wrap=True)
+    if not can_draw():
+        err.print(f"note: {HOW_TO_GET_PLOTS}", markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command("evaluate")
+def evaluate_command(
+    run: RunArgument,
+    split: Annotated[
+        Literal["train", "valid", "test"], typer.Option(help="Facts to rank.")
+    ] = "test",
+    graph: GraphOption = None,
+    threads: ThreadsOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Rank every fact of a split against all entities, known facts filtered out."""
+    _use_threads(threads)
+    reasoner = Reasoner.from_pretrained(run)
+    with counting_progress(err, "rank") as progress:
+        task = progress.add_task("rank", total=None)
+        report = reasoner.evaluate(
+            split,
+            graph=graph,
+            progress=lambda done, total: progress.update(task, completed=done, total=total),
+        )
+    content = report.model_dump(mode="json")
+    if graph is None:
+        update_metrics(run, {split: content})
+    if as_json:
+        _print_json(content)
+    else:
+        out.print(report_table(report))
+        out.print(f"[dim]made by: {escape(report.command)}[/]", highlight=False, soft_wrap=True)
+
+
+@app.command("answer")
+def answer_command(
+    run: RunArgument,
+    head: Annotated[str | None, typer.Option(metavar="H", help="Head's name.")] = None,
+    relation: Annotated[str | None, typer.Option(metavar="R", help="Relation's name.")] = None,
+    tail: Annotated[str | None, typer.Option(metavar="T", help="Tail's name.")] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="How many answers.")] = 10,
+    graph: GraphOption = None,
+    new_only: Annotated[bool, typer.Option("--new-only", help="Leave out known facts.")] = False,
+    evidence: Annotated[
+        Evidence, typer.Option(help="Reason from all facts, or from training facts alone.")
+    ] = "all",
+    threads: ThreadsOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Answer a question: give two of --head, --relation and --tail, and get the third."""
+    _use_threads(threads)
+    reasoner = Reasoner.from_pretrained(run, graph=graph, evidence=evidence)
+    answers = reasoner.answer(head=head, relation=relation, tail=tail, k=k, new_only=new_only)
+    if as_json:
+        _print_json(answers_response(answers))
+    else:
+        out.print(answers_table(answers))
+
+
+def _use_threads(threads: int) -> None:
+    if threads:
+        torch.set_num_threads(threads)
+
+
+def _print_json(content: Any) -> None:
+    sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def main() -> None:
+    """Runs the command; a user's mistake ends in one clear sentence, never in a traceback."""
+    try:
+        app()
+    except KnowformerError as error:
+        err.print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        err.print("stopped; 'knowformer train --resume' goes on from the last checkpoint")
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

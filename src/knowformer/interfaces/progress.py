@@ -1,0 +1,116 @@
+"""What a person sees while something takes time: a live line, or plain lines where none can be."""
+
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from knowformer.training.events import Event
+
+PLAIN_LINE_SECONDS = 15.0
+
+
+class TrainingDisplay:
+    """Shows loss, queries a second, time left and validation MRR while a run goes on."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._validation = "-"
+        self._printed_at = 0.0
+        self._progress = Progress(
+            TextColumn("epoch {task.fields[epoch]}"),
+            BarColumn(bar_width=28),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TextColumn("loss {task.fields[loss]}"),
+            TextColumn("{task.fields[speed]} queries/s"),
+            TextColumn("valid MRR {task.fields[validation]}"),
+            TextColumn("{task.fields[left]} left"),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task: TaskID = self._progress.add_task(
+            "train", total=1.0, epoch="0", loss="-", speed="-", validation="-", left="-"
+        )
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def __call__(self, event: Event) -> None:
+        """Takes an event of training."""
+        if event["kind"] == "validation":
+            self._show_validation(event)
+        else:
+            self._show_training(event)
+
+    def _show_validation(self, event: Event) -> None:
+        self._validation = f"{event['valid_mrr']:.3f}"
+        mark = "  [bold green]best so far[/]" if event["best"] else ""
+        self._console.print(
+            f"epoch {event['epoch'] + 1:>3}  {_clock(event['elapsed_seconds'])}  "
+            f"valid MRR {self._validation}  hits@1 {event['valid_hits@1']:.3f}  "
+            f"hits@10 {event['valid_hits@10']:.3f}{mark}",
+            highlight=False,
+        )
+        self._progress.update(self._task, validation=self._validation)
+
+    def _show_training(self, event: Event) -> None:
+        fields = {
+            "epoch": str(event["epoch"] + 1),
+            "loss": f"{event['loss']:.3f}",
+            "speed": f"{event['queries_per_second']:.0f}",
+            "left": _clock(event["seconds_left"]),
+        }
+        self._progress.update(
+            self._task,
+            completed=event["progress"],
+            epoch=fields["epoch"],
+            loss=fields["loss"],
+            speed=fields["speed"],
+            left=fields["left"],
+        )
+        now = time.monotonic()
+        if not self._console.is_terminal and now - self._printed_at > PLAIN_LINE_SECONDS:
+            self._printed_at = now
+            self._console.print(
+                f"epoch {fields['epoch']:>3}  {_clock(event['elapsed_seconds'])}  "
+                f"loss {fields['loss']}  {fields['speed']} queries/s  {fields['left']} left",
+                highlight=False,
+            )
+
+
+def counting_progress(console: Console, what: str) -> Progress:
+    """A bar for work that is counted; nothing where there is no terminal."""
+    return Progress(
+        TextColumn(what),
+        BarColumn(bar_width=28),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,1 @@
+"""Tensors in, tensors out: the operations that cost time. Only ``interface`` is public."""

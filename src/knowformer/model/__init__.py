@@ -1,0 +1,1 @@
+"""The KnowFormer model: (edges, queries, noise) -> scores of every entity."""

@@ -1,0 +1,74 @@
+"""ModelConfig: every choice of the model, validated; presets of the paper and of its code."""
+
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Similarity = Literal["linear", "exponential", "random_features"]
+PresetName = Literal["released", "paper"]
+
+
+class ModelConfig(BaseModel):
+    """Settings of the model. Defaults are the released code's; see ``PRESETS``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    hidden_dim: int = Field(default=32, ge=1)
+    """D, width of every state."""
+    num_layers: int = Field(default=3, ge=1)
+    """L, transformer layers."""
+    num_query_key_hops: int = Field(default=2, ge=0)
+    """L~, message-passing steps that make queries and keys in each layer."""
+    num_value_hops: int = Field(default=3, ge=0)
+    """L^, message-passing steps that make values in each layer."""
+    num_heads: int = Field(default=4, ge=1)
+    """H, attention heads; must divide hidden_dim."""
+    dropout: float = Field(default=0.1, ge=0.0, lt=1.0)
+    """Share of feed-forward activations dropped in training."""
+    similarity: Similarity = "linear"
+    """kappa(q, k): linear 1 + q.k, exponential exp(q.k) (quadratic in entities), or its estimate
+    from random features."""
+    num_random_features: int = Field(default=64, ge=1)
+    """Features per head when similarity is random_features."""
+    attention: bool = True
+    """False: the value stream's output takes the place of the attention's (ablation)."""
+    query_stream: bool = True
+    """False: queries and keys are linear maps of the entity states (ablation)."""
+    value_stream: bool = True
+    """False: values are the stream's input without hops (ablation)."""
+    update_layers: Literal[2, 3] = 2
+    """Linear layers of a hop's update."""
+    update_norm: bool = True
+    """Whether a hop ends with LayerNorm and a residual connection."""
+    noise_dim: int = Field(default=1, ge=0)
+    """Numbers of identity noise per entity; 0 means hidden_dim."""
+    noise_scale: float = Field(default=4.0, ge=0.0)
+    """Standard deviation of the identity noise."""
+
+    @model_validator(mode="after")
+    def _heads_divide_width(self) -> Self:
+        if self.hidden_dim % self.num_heads:
+            raise ValueError(
+                f"model.num_heads must divide model.hidden_dim, got {self.num_heads} heads for "
+                f"width {self.hidden_dim}"
+            )
+        return self
+
+    @property
+    def noise_width(self) -> int:
+        """Numbers of noise per entity."""
+        return self.noise_dim or self.hidden_dim
+
+
+PRESETS: dict[PresetName, dict[str, Any]] = {
+    # What the authors published as code: two-layer update, LayerNorm, residual; scalar noise.
+    "released": {"update_layers": 2, "update_norm": True, "noise_dim": 1, "noise_scale": 4.0},
+    # What the paper says: three-layer update, nothing after it; a noise vector; one head.
+    "paper": {
+        "update_layers": 3,
+        "update_norm": False,
+        "noise_dim": 0,
+        "noise_scale": 1.0,
+        "num_heads": 1,
+    },
+}

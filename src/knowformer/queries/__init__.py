@@ -1,0 +1,1 @@
+"""Graphs to questions: queries, what is known, what is hidden, negatives and batches."""

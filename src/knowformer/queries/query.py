@@ -1,0 +1,48 @@
+"""Query and QueryBatch: questions (head, relation, ?), immutable.
+
+A question for a head, (?, r, t), is the query (t, inverse of r): see ``graph.inverse``.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+
+class Query(NamedTuple):
+    """One question (head, relation, ?) in ids; the relation may be an inverse."""
+
+    head: int
+    relation: int
+
+
+@dataclass(frozen=True)
+class QueryBatch:
+    """B queries with F answers: fact f answers query ``rows[f]`` with entity ``tails[f]``."""
+
+    heads: Int[Tensor, " B"]
+    relations: Int[Tensor, " B"]
+    rows: Int[Tensor, " F"]
+    tails: Int[Tensor, " F"]
+
+    def __len__(self) -> int:
+        return len(self.heads)
+
+    @property
+    def facts(self) -> Int[Tensor, "F 3"]:
+        """The batch's own facts (head, relation, tail), relations as asked."""
+        return torch.stack([self.heads[self.rows], self.relations[self.rows], self.tails], 1)
+
+    def targets(self, num_entities: int) -> Bool[Tensor, "B V"]:
+        """Returns True at each answer of each query."""
+        mask = torch.zeros(len(self), num_entities, dtype=torch.bool)
+        mask[self.rows, self.tails] = True
+        return mask
+
+    def describe(self) -> str:
+        """Names the batch in an error message."""
+        shown: list[list[int]] = torch.stack([self.heads, self.relations], 1)[:3].tolist()
+        more = f" and {len(self) - 3} more" if len(self) > 3 else ""
+        return f"a batch of {len(self)} queries (head, relation ids): {shown}{more}"

@@ -1,0 +1,278 @@
+"""Reasoner: load, answer, evaluate; the one facade behind every interface. ``train`` makes runs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from knowformer.artifacts.bundle import (
+    Bundle,
+    holds_run,
+    load_bundle,
+    load_config,
+    load_run_dataset,
+    save_weights,
+    start_run,
+    update_metrics,
+)
+from knowformer.artifacts.learning_curve import can_draw, draw_learning_curve
+from knowformer.errors import ConfigError
+from knowformer.evaluation.evaluate import Progress, Scorer, evaluate
+from knowformer.evaluation.report import EvaluationReport
+from knowformer.graph.dataset import Dataset, load_dataset, load_graph
+from knowformer.graph.inverse import inverse_of
+from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.model.knowformer import KnowFormer
+from knowformer.queries.known_answers import KnownAnswers
+from knowformer.training.config import RunConfig
+from knowformer.training.events import Event, read_events
+from knowformer.training.loop import Trainer
+
+Evidence = Literal["all", "train"]
+
+BATCH_SIZE = 16
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One candidate: an entity, or a relation when that was the question."""
+
+    name: str
+    rank: int
+    score: float
+    probability: float  # the model's own, not calibrated
+    known: bool
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The best candidates for a question, best first."""
+
+    head: str | None
+    relation: str | None
+    tail: str | None
+    asks_for: Literal["head", "relation", "tail"]
+    answers: list[Answer]
+    num_candidates: int
+    num_known: int
+
+    def question(self) -> str:
+        """Returns the question as it is written in the literature."""
+        return f"({self.head or '?'}, {self.relation or '?'}, {self.tail or '?'})"
+
+
+class Reasoner:
+    """A trained model with a graph to answer on."""
+
+    def __init__(self, bundle: Bundle, graph: KnowledgeGraph, known_facts: Tensor) -> None:
+        """Binds a loaded run to a graph; use ``from_pretrained``."""
+        self.config = bundle.config
+        self.dataset = bundle.dataset
+        self.model = bundle.model
+        self.folder = bundle.folder
+        self.graph = graph
+        self._scorer = Scorer(bundle.model, graph, seed=bundle.config.seed)
+        self._known = KnownAnswers(
+            known_facts, num_entities=len(graph.entities), num_relations=len(graph.relations)
+        )
+
+    @classmethod
+    def from_pretrained(
+        cls, run: str | Path, *, graph: str | Path | None = None, evidence: Evidence = "all"
+    ) -> "Reasoner":
+        """Loads a run folder.
+
+        Args:
+            run: a folder made by ``train``.
+            graph: answer on this graph instead: a triples file, a folder or a catalogue name whose
+                relations are among the model's; its entities may all be new.
+            evidence: facts to reason from: ``all`` that the data set has, or those of ``train``.
+
+        Raises:
+            BundleError: the run is missing or broken.
+            VocabularyError: the graph has a relation that the model does not know.
+        """
+        bundle = load_bundle(Path(run))
+        dataset = bundle.dataset
+        if graph is not None:
+            other = load_graph(graph, dataset.relations)
+            return cls(bundle, other, other.facts)
+        own = dataset.test
+        facts = own.known if evidence == "all" else own.graph.facts
+        return cls(
+            bundle, KnowledgeGraph(own.graph.entities, own.graph.relations, facts), own.known
+        )
+
+    def answer(
+        self,
+        *,
+        head: str | None = None,
+        relation: str | None = None,
+        tail: str | None = None,
+        k: int = 10,
+        new_only: bool = False,
+    ) -> Answers:
+        """Answers a question; give two of head, relation and tail, and get the third.
+
+        Args:
+            head: the head's name.
+            relation: the relation's name.
+            tail: the tail's name.
+            k: how many answers.
+            new_only: leave out answers that are known facts.
+
+        Raises:
+            ConfigError: not exactly two of the three were given.
+            VocabularyError: a name is unknown.
+        """
+        given = [part is not None for part in (head, relation, tail)]
+        if sum(given) != 2:
+            raise ConfigError(
+                "Expected two of head, relation and tail, so that the third can be answered, got "
+                f"{sum(given)}."
+            )
+        if k < 1:
+            raise ConfigError(f"Expected a positive number of answers, got {k}.")
+        if relation is None:
+            assert head is not None
+            assert tail is not None
+            scores, probabilities, known = self._score_relations(head, tail)
+            names = self.graph.relations.names
+        else:
+            scores, probabilities, known = self._score_entities(head, relation, tail)
+            names = self.graph.entities.names
+        order: Tensor = torch.argsort(probabilities, descending=True, stable=True)
+        if new_only:
+            order = order[~known[order]]
+        chosen: list[int] = order[:k].tolist()
+        return Answers(
+            head=head,
+            relation=relation,
+            tail=tail,
+            asks_for="relation" if relation is None else ("head" if head is None else "tail"),
+            answers=[
+                Answer(names[i], rank, scores[i].item(), probabilities[i].item(), bool(known[i]))
+                for rank, i in enumerate(chosen, start=1)
+            ],
+            num_candidates=len(scores),
+            num_known=int(known.sum()),
+        )
+
+    def evaluate(
+        self,
+        split: str = "test",
+        *,
+        graph: str | Path | None = None,
+        progress: Progress | None = None,
+    ) -> EvaluationReport:
+        """Evaluates on a split of the run's own data set, or of another with the same relations."""
+        dataset = self.dataset
+        if graph is not None:
+            dataset = load_dataset(graph, relations=self.dataset.relations)
+        return evaluate(self.model, dataset, split, seed=self.config.seed, progress=progress)
+
+    def _score_entities(
+        self, head: str | None, relation: str, tail: str | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns score, probability and whether it is known, of every entity."""
+        relations = torch.tensor([self.graph.relations.id(relation)])
+        if head is None:
+            # Who has this tail? The same question read backwards.
+            relations = inverse_of(relations, len(self.graph.relations))
+        asked_from = head if head is not None else tail
+        assert asked_from is not None
+        heads = torch.tensor([self.graph.entities.id(asked_from)])
+        scores = self._scorer.score(heads, relations)
+        known = self._known.mask(heads, relations)
+        return scores[0], self._probabilities(scores)[0], known[0]
+
+    def _score_relations(self, head: str, tail: str) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns the same of (head, r, tail) for every relation r that has a name."""
+        relations = torch.arange(len(self.graph.relations))
+        heads = torch.full_like(relations, self.graph.entities.id(head))
+        at = self.graph.entities.id(tail)
+        scores = torch.cat(
+            [
+                self._scorer.score(some_heads, some_relations)
+                for some_heads, some_relations in zip(
+                    heads.split(BATCH_SIZE), relations.split(BATCH_SIZE), strict=True
+                )
+            ]
+        )
+        known = self._known.mask(heads, relations)
+        return scores[:, at], self._probabilities(scores)[:, at], known[:, at]
+
+    def _probabilities(self, scores: Float[Tensor, "B V"]) -> Float[Tensor, "B V"]:
+        """What the loss makes of scores: a softmax over entities, or a sigmoid each.
+
+        Unlike raw scores, these compare across relations.
+        """
+        if self.config.training.loss == "cross_entropy":
+            return scores.softmax(-1)
+        return torch.sigmoid(scores)
+
+
+def train(
+    graph: str | Path | Dataset,
+    out: str | Path,
+    *,
+    config: RunConfig | None = None,
+    resume: bool = False,
+    on_event: Callable[[Event], None] | None = None,
+) -> Reasoner:
+    """Trains a model and leaves a run folder behind.
+
+    Args:
+        graph: a catalogue name, a folder, a triples file, or a data set already loaded.
+        out: the run folder.
+        config: the settings; the defaults if not given.
+        resume: go on with the run in ``out`` if there is one; its settings must be the same.
+        on_event: called with each event of training.
+
+    Returns:
+        A reasoner with the weights that did best on validation.
+    """
+    folder = Path(out)
+    resume = resume and holds_run(folder)
+    if resume:
+        config, dataset = _stored_settings(folder, config), load_run_dataset(folder)
+    else:
+        config = config or RunConfig()
+        dataset = graph if isinstance(graph, Dataset) else load_dataset(graph, seed=config.seed)
+        start_run(folder, config, dataset)
+    if config.threads:
+        torch.set_num_threads(config.threads)
+
+    def keep_best(model: KnowFormer, event: Event) -> None:
+        save_weights(folder, model)
+        update_metrics(folder, {"best_validation": _public(event)})
+
+    trainer = Trainer(dataset.for_training(), config, folder, on_event=on_event, on_best=keep_best)
+    may_resume = (folder / "checkpoint.safetensors").exists()
+    trainer.run(resume=resume and may_resume)
+    save_weights(folder, trainer.model)
+    if can_draw():
+        draw_learning_curve(
+            read_events(folder / "events.jsonl"),
+            folder / "learning_curve.png",
+            title=f"{dataset.name}, seed {config.seed}",
+        )
+    return Reasoner.from_pretrained(folder)
+
+
+def _stored_settings(folder: Path, wanted: RunConfig | None) -> RunConfig:
+    stored = load_config(folder)
+    if wanted is not None and wanted != stored:
+        raise ConfigError(
+            f"Expected the settings that {folder} was started with, got others. Leave them out to "
+            "go on with that run, or choose another --out."
+        )
+    return stored
+
+
+def _public(event: Event) -> dict[str, Any]:
+    return {key: value for key, value in event.items() if key not in {"kind", "best"}}

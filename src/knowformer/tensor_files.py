@@ -1,0 +1,41 @@
+"""Named tensors on disk: safetensors in and out, written atomically, broken files named."""
+
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from knowformer.atomic_files import write_bytes
+from knowformer.errors import BundleError
+
+
+def write_tensors(
+    path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None
+) -> None:
+    """Writes tensors and a few strings to one file."""
+    contiguous = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    write_bytes(path, save(contiguous, metadata))
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Reads what ``write_tensors`` wrote.
+
+    Raises:
+        BundleError: the file is missing or damaged.
+    """
+    if not path.is_file():
+        raise BundleError(
+            f"Expected {path.name} in {path.parent}, found none. Training writes it after its "
+            "first validation; go on with that run by 'knowformer train --resume'."
+        )
+    try:
+        with safe_open(path, framework="pt") as file:
+            names: list[str] = list(file.keys())
+            metadata: dict[str, str] = file.metadata() or {}
+            return {name: file.get_tensor(name) for name in names}, metadata
+    except (OSError, SafetensorError) as error:
+        raise BundleError(
+            f"Expected whole safetensors in {path}, got: {error}. The file is damaged; copy it "
+            "again or train anew."
+        ) from error

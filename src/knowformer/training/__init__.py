@@ -1,0 +1,1 @@
+"""Configuration, losses, optimiser and the loop that trains a model."""

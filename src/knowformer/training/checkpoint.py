@@ -1,0 +1,83 @@
+"""A checkpoint is one safetensors file: weights, Adam's moments, and counters in its header."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from knowformer.errors import BundleError
+from knowformer.tensor_files import read_tensors, write_tensors
+
+
+@dataclass
+class Counters:
+    """Where a run stands. Everything random is derived from the seed and these."""
+
+    step: int = 0
+    epoch: int = 0
+    batch_in_epoch: int = 0
+    elapsed_seconds: float = 0.0
+    best_mrr: float = -1.0
+    best_step: int = 0
+    validated_step: int = -1
+    validations_since_best: int = 0
+    event_bytes: int = 0
+    finished: bool = False
+    recent_losses: list[float] = field(default_factory=list[float])
+
+
+def save_checkpoint(
+    path: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Adam,
+    best_weights: dict[str, Tensor],
+    counters: Counters,
+) -> None:
+    """Writes a checkpoint atomically: after ``kill -9`` the file is the old or the new one."""
+    tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
+    tensors |= {f"best.{name}": value for name, value in best_weights.items()}
+    for name, parameter in model.named_parameters():
+        for key, value in optimizer.state.get(parameter, {}).items():
+            tensors[f"adam.{key}.{name}"] = value
+    write_tensors(path, tensors, {"counters": json.dumps(asdict(counters))})
+
+
+def load_checkpoint(
+    path: Path, model: nn.Module, optimizer: torch.optim.Adam
+) -> tuple[dict[str, Tensor], Counters]:
+    """Restores model and optimiser in place.
+
+    Returns:
+        The best weights so far and the counters.
+
+    Raises:
+        BundleError: the file is missing or broken.
+    """
+    tensors, metadata = read_tensors(path)
+    try:
+        counters = Counters(**json.loads(metadata["counters"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise BundleError(
+            f"Expected a checkpoint to resume from at {path}, got: {error!r}. Start the run anew "
+            "in another folder."
+        ) from error
+    model.load_state_dict(_under("model.", tensors))
+    for name, parameter in model.named_parameters():
+        state = {
+            key: tensors[f"adam.{key}.{name}"]
+            for key in ("step", "exp_avg", "exp_avg_sq")
+            if f"adam.{key}.{name}" in tensors
+        }
+        if state:
+            optimizer.state[parameter] = state
+    return _under("best.", tensors), counters
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {
+        name.removeprefix(prefix): value
+        for name, value in tensors.items()
+        if name.startswith(prefix)
+    }

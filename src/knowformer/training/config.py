@@ -1,0 +1,178 @@
+"""TrainingConfig, and RunConfig composing all configs; TOML in and out."""
+
+import tomllib
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from knowformer.errors import ConfigError, suggest
+from knowformer.model.config import PRESETS, ModelConfig, PresetName
+from knowformer.queries.batches import Targets
+from knowformer.queries.edge_removal import HiddenEdges
+
+LossName = Literal["cross_entropy", "binary"]
+ScheduleName = Literal["cosine", "steps", "constant"]
+
+
+class TrainingConfig(BaseModel):
+    """Settings of training."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    targets: Targets = "some"
+    """What a query asks for: all answers of (head, relation), some of them, or one fact a query."""
+    hide: HiddenEdges = "facts"
+    """Edges hidden from a batch: its own facts, or every link between their heads and tails."""
+    loss: LossName = "cross_entropy"
+    """cross_entropy over all entities, or binary against sampled negatives."""
+    num_negatives: int = Field(default=256, ge=1)
+    """Negatives per query of the binary loss."""
+    adversarial_temperature: float = Field(default=1.0, ge=0.0)
+    """Negatives are weighted by softmax(score / temperature); 0 weights them equally."""
+    batch_size: int = Field(default=16, ge=1)
+    """Queries per step."""
+    max_epochs: int = Field(default=20, ge=1)
+    """Passes over the training queries, unless max_minutes or patience ends the run before."""
+    max_minutes: float | None = Field(default=None, gt=0.0)
+    """Wall-clock budget; the learning-rate schedule is fitted to it."""
+    learning_rate: float = Field(default=5e-3, gt=0.0)
+    """Adam's step size at its highest."""
+    weight_decay: float = Field(default=1e-4, ge=0.0)
+    """L2 penalty in Adam; biases and norms are left out."""
+    schedule: ScheduleName = "cosine"
+    """Learning rate: cosine to zero, steps (x0.1 at 1/2 and 3/4 of the run), or constant."""
+    warmup_steps: int = Field(default=20, ge=0)
+    """Steps over which the learning rate rises from zero."""
+    gradient_clip: float = Field(default=1.0, gt=0.0)
+    """Largest norm of the whole gradient."""
+    patience: int | None = Field(default=None, ge=1)
+    """Validations without a better MRR before the run ends early; none: never."""
+    validations_per_epoch: int = Field(default=1, ge=1)
+    """How often an epoch is interrupted to validate."""
+    max_valid_facts: int = Field(default=1000, ge=1)
+    """Validation facts used to choose the best weights; a seeded sample if there are more."""
+    checkpoint_minutes: float = Field(default=2.0, ge=0.0)
+    """Least time between two checkpoints; one is also written after every validation."""
+
+
+class RunConfig(BaseModel):
+    """A whole run: model, training, seed and threads."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: ModelConfig = ModelConfig()
+    training: TrainingConfig = TrainingConfig()
+    seed: int = Field(default=0, ge=0)
+    """Root of everything random: weights, order, negatives, dropout, noise."""
+    threads: int = Field(default=0, ge=0)
+    """CPU threads; 0 takes all cores. Equal bits need an equal number."""
+
+
+TRAINING_PRESETS: dict[PresetName, dict[str, Any]] = {
+    "released": {},
+    "paper": {"loss": "binary", "adversarial_temperature": 0.0, "targets": "one"},
+}
+
+
+def build_config(
+    *,
+    file: Path | None = None,
+    preset: PresetName | None = None,
+    assignments: list[str] | None = None,
+    defaults: dict[str, Any] | None = None,
+) -> RunConfig:
+    """Composes a run's settings; what comes later wins: defaults, preset, file, assignments.
+
+    Args:
+        file: a TOML file with tables ``model`` and ``training``.
+        preset: ``released`` or ``paper``.
+        assignments: ``key=value`` with dotted keys, such as ``model.hidden_dim=64``.
+        defaults: nested settings that everything else overrides.
+
+    Raises:
+        ConfigError: a key or a value that cannot be; the message names it.
+    """
+    settings: dict[str, Any] = {}
+    _merge(settings, defaults or {})
+    if preset is not None:
+        _merge(settings, {"model": PRESETS[preset], "training": TRAINING_PRESETS[preset]})
+    if file is not None:
+        _merge(settings, _read_toml(file))
+    for assignment in assignments or []:
+        _merge(settings, _parse_assignment(assignment))
+    return parse_config(settings, where=str(file) if file else "--set")
+
+
+def parse_config(settings: dict[str, Any], *, where: str) -> RunConfig:
+    """Validates nested settings.
+
+    Raises:
+        ConfigError: names the key, what was expected, what was found and where.
+    """
+    try:
+        return RunConfig.model_validate(settings)
+    except ValidationError as error:
+        raise ConfigError(_explain(error, where)) from None
+
+
+def to_toml(config: RunConfig) -> str:
+    """Returns the settings as TOML; settings that are off (None) are left out."""
+    return tomli_w.dumps(config.model_dump(mode="json", exclude_none=True))
+
+
+def _merge(into: dict[str, Any], more: dict[str, Any]) -> None:
+    """Puts nested settings over others, table by table."""
+    for key, value in more.items():
+        if isinstance(value, dict) and isinstance(into.setdefault(key, {}), dict):
+            _merge(into[key], cast("dict[str, Any]", value))
+        else:
+            into[key] = value
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"Expected a configuration file at {path}, found none.") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"Expected a TOML file at {path}, got: {error}.") from error
+
+
+def _parse_assignment(assignment: str) -> dict[str, Any]:
+    key, equals, value = assignment.partition("=")
+    if not equals or not key.strip():
+        raise ConfigError(f"Expected key=value, such as model.hidden_dim=64, got {assignment!r}.")
+    try:
+        parsed: Any = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        parsed = value.strip()  # a bare word is a string: training.loss=binary
+    for part in reversed(key.strip().split(".")):
+        parsed = {part: parsed}
+    return parsed
+
+
+def _explain(error: ValidationError, where: str) -> str:
+    """One sentence for the first thing that is wrong."""
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        known = _known_keys()
+        hint = suggest(key, known) or f" Known keys: {', '.join(known)}."
+        return f"Expected a setting that exists, got {key!r} in {where}.{hint}"
+    if first["type"] == "value_error":
+        return f"Impossible settings in {where}: {first.get('ctx', {}).get('error')}."
+    wanted = first["msg"].removeprefix("Input should be ")
+    return f"Expected {key} to be {wanted}, got {first['input']!r} in {where}."
+
+
+def _known_keys() -> list[str]:
+    keys: list[str] = []
+    for name, field in RunConfig.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            keys.extend(f"{name}.{inner}" for inner in kind.model_fields)
+        else:
+            keys.append(name)
+    return keys

@@ -1,0 +1,257 @@
+"""The training loop: batch, scores, loss, step, log, validate, save.
+
+Randomness at step n depends on (seed, n) alone, so a run that is killed and resumed ends with the
+same bits as one that was left alone (given the same settings and threads, and no time budget).
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from knowformer.errors import NonFiniteLossError
+from knowformer.evaluation.evaluate import Scorer, rank_split
+from knowformer.evaluation.metrics import rank_metrics
+from knowformer.graph.dataset import Split, TrainingSplits
+from knowformer.graph.inverse import num_with_inverses
+from knowformer.model.knowformer import KnowFormer, initialize
+from knowformer.model.noise import identity_noise
+from knowformer.queries.batches import TrainingBatches
+from knowformer.queries.edge_removal import visible_edges
+from knowformer.queries.known_answers import KnownAnswers
+from knowformer.queries.negatives import sample_negatives
+from knowformer.queries.query import QueryBatch
+from knowformer.seeding import generator
+from knowformer.training.checkpoint import Counters, load_checkpoint, save_checkpoint
+from knowformer.training.config import RunConfig
+from knowformer.training.events import Event, EventLog
+from knowformer.training.losses import binary_loss, cross_entropy_loss
+from knowformer.training.optimizer import build_optimizer, learning_rate
+
+LOG_EVERY_SECONDS = 2.0
+
+
+class Trainer:
+    """A run in progress: model, optimiser, counters and the best weights so far."""
+
+    def __init__(
+        self,
+        splits: TrainingSplits,
+        config: RunConfig,
+        folder: Path,
+        *,
+        on_event: Callable[[Event], None] | None = None,
+        on_best: Callable[[KnowFormer, Event], None] | None = None,
+    ) -> None:
+        """Prepares a run.
+
+        Args:
+            splits: training and validation facts; there is no way to reach test facts from here.
+            config: the run's settings.
+            folder: gets ``checkpoint.safetensors`` and ``events.jsonl``.
+            on_event: called with each event after it is recorded.
+            on_best: called with the model whenever validation is better than ever before.
+        """
+        self.splits = splits
+        self.config = config
+        self.model = KnowFormer(config.model, num_with_inverses(len(splits.train.graph.relations)))
+        initialize(self.model, generator=generator(config.seed, "init"))
+        self.counters = Counters()
+        self.best_weights: dict[str, Tensor] = {}
+        self._optimizer = build_optimizer(self.model, config.training)
+        self._checkpoint_path = folder / "checkpoint.safetensors"
+        self._events_path = folder / "events.jsonl"
+        self._on_event = on_event
+        self._on_best = on_best
+        graph = splits.train.graph
+        num_relations = len(graph.relations)
+        self._known = KnownAnswers(
+            splits.train.facts, num_entities=len(graph.entities), num_relations=num_relations
+        )
+        self._batches = TrainingBatches(
+            splits.train.facts,
+            num_relations=num_relations,
+            batch_size=config.training.batch_size,
+            targets=config.training.targets,
+        )
+        self._valid = _sample_facts(splits.valid, config)
+
+    def run(self, *, resume: bool = False) -> KnowFormer:
+        """Trains to the end and returns the model with its best weights."""
+        if resume:
+            self.best_weights, self.counters = load_checkpoint(
+                self._checkpoint_path, self.model, self._optimizer
+            )
+        self._log = EventLog(self._events_path, keep_bytes=self.counters.event_bytes)
+        self._started = time.perf_counter() - self.counters.elapsed_seconds
+        self._saved_at = self._logged_at = time.perf_counter()
+        self._queries_since_log = 0
+        while not self._is_over():
+            self._run_epoch()
+        if not self.counters.finished:
+            if self.counters.validated_step != self.counters.step:
+                self._validate()
+            self.counters.finished = True
+            self._save()
+        self.model.load_state_dict(self.best_weights)
+        return self.model
+
+    def progress(self) -> float:
+        """Returns the share of the run that is over, by steps or by minutes."""
+        training = self.config.training
+        share = self.counters.step / (training.max_epochs * len(self._batches))
+        if training.max_minutes is not None:
+            share = max(share, self._elapsed() / (60.0 * training.max_minutes))
+        return min(share, 1.0)
+
+    def _is_over(self) -> bool:
+        patience = self.config.training.patience
+        tired = patience is not None and self.counters.validations_since_best >= patience
+        return self.counters.finished or tired or self.progress() >= 1.0
+
+    def _run_epoch(self) -> None:
+        counters, size = self.counters, len(self._batches)
+        times = self.config.training.validations_per_epoch
+        validate_after = {max(1, size * (n + 1) // times) for n in range(times)}
+        order = generator(self.config.seed, "order", counters.epoch)
+        for batch in self._batches.epoch(order, skip=counters.batch_in_epoch):
+            loss = self._step(batch)
+            counters.step += 1
+            counters.batch_in_epoch += 1
+            ends_epoch = counters.batch_in_epoch == size
+            self._log_step(loss, len(batch))
+            due = counters.batch_in_epoch in validate_after
+            if due:
+                self._validate()
+            if ends_epoch:
+                counters.epoch, counters.batch_in_epoch = counters.epoch + 1, 0
+            self._save_if_due(force=due)
+            if self._is_over():
+                return
+
+    def _step(self, batch: QueryBatch) -> float:
+        """One update of the weights; returns the loss before it."""
+        loss = self._loss(batch)
+        value = loss.item()
+        if not torch.isfinite(loss):
+            raise NonFiniteLossError(step=self.counters.step, loss=value, batch=batch.describe())
+        training = self.config.training
+        self._optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), training.gradient_clip)
+        rate = learning_rate(training, step=self.counters.step, progress=self.progress())
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        self._optimizer.step()
+        return value
+
+    def _loss(self, batch: QueryBatch) -> Float[Tensor, ""]:
+        seed, step, training = self.config.seed, self.counters.step, self.config.training
+        graph = self.splits.train.graph
+        scores = self.model(
+            visible_edges(graph.adjacency, batch, hide=training.hide),
+            batch.heads,
+            batch.relations,
+            identity_noise=identity_noise(
+                self.config.model, graph.entity_keys, seed=seed, draw=step
+            ),
+            dropout_generator=generator(seed, "dropout", step),
+        )
+        known = self._known.mask(batch.heads, batch.relations)
+        if training.loss == "cross_entropy":
+            return cross_entropy_loss(scores, known, batch.rows, batch.tails)
+        negatives = sample_negatives(
+            known, training.num_negatives, generator=generator(seed, "negatives", step)
+        )
+        return binary_loss(
+            scores,
+            known,
+            batch.rows,
+            batch.tails,
+            negatives=negatives,
+            adversarial_temperature=training.adversarial_temperature,
+        )
+
+    def _validate(self) -> None:
+        """Ranks validation facts; keeps the weights if they are the best so far."""
+        scorer = Scorer(self.model, self._valid.graph, seed=self.config.seed)
+        ranks, _, _ = rank_split(scorer, self._valid, batch_size=self.config.training.batch_size)
+        metrics = rank_metrics(ranks.realistic)
+        counters = self.counters
+        is_best = metrics["mrr"] > counters.best_mrr
+        event: Event = {
+            "kind": "validation",
+            "step": counters.step,
+            "epoch": counters.epoch,
+            "valid_mrr": metrics["mrr"],
+            "valid_hits@1": metrics["hits@1"],
+            "valid_hits@10": metrics["hits@10"],
+            "best": is_best,
+        }
+        counters.validated_step = counters.step
+        counters.validations_since_best = 0 if is_best else counters.validations_since_best + 1
+        if is_best:
+            counters.best_mrr, counters.best_step = metrics["mrr"], counters.step
+            self.best_weights = {k: v.clone() for k, v in self.model.state_dict().items()}
+        self._record(event)
+        if is_best and self._on_best is not None:
+            self._on_best(self.model, event)
+
+    def _log_step(self, loss: float, num_queries: int) -> None:
+        self.counters.recent_losses.append(loss)
+        self._queries_since_log += num_queries
+        seconds = time.perf_counter() - self._logged_at
+        if seconds < LOG_EVERY_SECONDS and self.counters.batch_in_epoch != len(self._batches):
+            return
+        losses = self.counters.recent_losses
+        done = self.progress()
+        self._record(
+            {
+                "kind": "training",
+                "step": self.counters.step,
+                "epoch": self.counters.epoch,
+                "loss": sum(losses) / len(losses),
+                "queries_per_second": self._queries_since_log / max(seconds, 1e-9),
+                "learning_rate": self._optimizer.param_groups[0]["lr"],
+                "progress": done,
+                "seconds_left": self._elapsed() * (1.0 - done) / max(done, 1e-9),
+            }
+        )
+        self.counters.recent_losses = []
+        self._queries_since_log = 0
+        self._logged_at = time.perf_counter()
+
+    def _record(self, event: Event) -> None:
+        event = {**event, "elapsed_seconds": round(self._elapsed(), 3)}
+        self._log.append(event)
+        self.counters.event_bytes = self._log.num_bytes
+        if self._on_event is not None:
+            self._on_event(event)
+
+    def _elapsed(self) -> float:
+        return time.perf_counter() - self._started
+
+    def _save_if_due(self, *, force: bool) -> None:
+        minutes = (time.perf_counter() - self._saved_at) / 60.0
+        if force or minutes >= self.config.training.checkpoint_minutes:
+            self._save()
+
+    def _save(self) -> None:
+        self.counters.elapsed_seconds = self._elapsed()
+        save_checkpoint(
+            self._checkpoint_path, self.model, self._optimizer, self.best_weights, self.counters
+        )
+        self._saved_at = time.perf_counter()
+
+
+def _sample_facts(split: Split, config: RunConfig) -> Split:
+    """Returns the split with at most ``max_valid_facts`` facts, chosen by the seed."""
+    limit = config.training.max_valid_facts
+    if len(split.facts) <= limit:
+        return split
+    order = torch.randperm(len(split.facts), generator=generator(config.seed, "valid_facts"))
+    return replace(split, facts=split.facts[order[:limit].sort().values])

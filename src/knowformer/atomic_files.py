@@ -36,6 +36,13 @@ def atomic_path(target: Path) -> Generator[Path]:
             temporary.unlink()
 
 
+def remove_partial_files(folder: Path) -> None:
+    """Removes what ``kill -9`` left behind; nobody else may be writing to the folder."""
+    for left in folder.glob(".*.partial"):
+        with suppress(OSError):
+            left.unlink()
+
+
 def write_bytes(target: Path, content: bytes) -> None:
     """Writes ``content`` to ``target`` atomically."""
     with atomic_path(target) as temporary:

@@ -25,12 +25,17 @@ class KnowformerError(Exception):
 
 
 class NonFiniteLossError(KnowformerError):
-    """The loss of a training step was NaN or infinite; the weights were left untouched."""
+    """A training step's loss or gradient was NaN or infinite; the weights were left untouched."""
 
-    def __init__(self, *, step: int, loss: float, batch: str) -> None:
+    def __init__(
+        self, *, step: int, loss: float, batch: str, gradient_norm: float | None = None
+    ) -> None:
+        found = f"a finite loss, got {loss}"
+        if gradient_norm is not None:
+            found = f"a finite gradient, got one of norm {gradient_norm} for a loss of {loss}"
         super().__init__(
-            f"Expected a finite loss, got {loss} at step {step} on {batch}; the weights before "
-            "this step are kept. A smaller training.learning_rate or a smaller "
+            f"Expected {found} at step {step} on {batch}; the weights before this step are kept. "
+            "A smaller training.learning_rate or a smaller "
             "training.gradient_clip usually helps."
         )
 

@@ -15,12 +15,14 @@ from knowformer.artifacts.bundle import (
     load_bundle,
     load_config,
     load_run_dataset,
+    read_metrics,
     save_weights,
     start_run,
     update_metrics,
 )
 from knowformer.artifacts.learning_curve import can_draw, draw_learning_curve
-from knowformer.errors import ConfigError
+from knowformer.atomic_files import remove_partial_files
+from knowformer.errors import BundleError, ConfigError
 from knowformer.evaluation.evaluate import Progress, Scorer, evaluate
 from knowformer.evaluation.report import EvaluationReport
 from knowformer.graph.dataset import Dataset, load_dataset, load_graph
@@ -28,7 +30,7 @@ from knowformer.graph.inverse import inverse_of
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.model.knowformer import KnowFormer
 from knowformer.queries.known_answers import KnownAnswers
-from knowformer.training.config import RunConfig
+from knowformer.training.config import RunConfig, flat_settings
 from knowformer.training.events import Event, read_events
 from knowformer.training.loop import Trainer
 
@@ -94,7 +96,7 @@ class Reasoner:
 
         Raises:
             BundleError: the run is missing or broken.
-            VocabularyError: the graph has a relation that the model does not know.
+            DataError: the graph has a relation that the model does not know.
         """
         bundle = load_bundle(Path(run))
         dataset = bundle.dataset
@@ -140,12 +142,16 @@ class Reasoner:
         if relation is None:
             assert head is not None
             assert tail is not None
-            scores, probabilities, known = self._score_relations(head, tail)
+            scores, likelihoods, known = self._score_relations(head, tail)
             names = self.graph.relations.names
         else:
-            scores, probabilities, known = self._score_entities(head, relation, tail)
+            scores, likelihoods, known = self._score_entities(head, relation, tail)
             names = self.graph.entities.names
-        order: Tensor = torch.argsort(probabilities, descending=True, stable=True)
+        # Scores of different relations do not compare, likelihoods do.
+        order: Tensor = torch.argsort(
+            likelihoods if relation is None else scores, descending=True, stable=True
+        )
+        probabilities = likelihoods.exp()
         if new_only:
             order = order[~known[order]]
         chosen: list[int] = order[:k].tolist()
@@ -170,15 +176,23 @@ class Reasoner:
         progress: Progress | None = None,
     ) -> EvaluationReport:
         """Evaluates on a split of the run's own data set, or of another with the same relations."""
-        dataset = self.dataset
+        seed, dataset = self.config.seed, self.dataset
         if graph is not None:
-            dataset = load_dataset(graph, relations=self.dataset.relations)
-        return evaluate(self.model, dataset, split, seed=self.config.seed, progress=progress)
+            # The run's own seed: a file that the run was trained on is split as it was then.
+            dataset = load_dataset(graph, seed=seed, relations=self.dataset.relations)
+        return evaluate(
+            self.model,
+            dataset,
+            split,
+            seed=seed,
+            progress=progress,
+            trained_on=self.dataset.train.graph,
+        )
 
     def _score_entities(
         self, head: str | None, relation: str, tail: str | None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns score, probability and whether it is known, of every entity."""
+        """Returns score, log-probability and whether it is known, of every entity."""
         relations = torch.tensor([self.graph.relations.id(relation)])
         if head is None:
             # Who has this tail? The same question read backwards.
@@ -188,7 +202,7 @@ class Reasoner:
         heads = torch.tensor([self.graph.entities.id(asked_from)])
         scores = self._scorer.score(heads, relations)
         known = self._known.mask(heads, relations)
-        return scores[0], self._probabilities(scores)[0], known[0]
+        return scores[0], self._log_probabilities(scores)[0], known[0]
 
     def _score_relations(self, head: str, tail: str) -> tuple[Tensor, Tensor, Tensor]:
         """Returns the same of (head, r, tail) for every relation r that has a name."""
@@ -204,20 +218,21 @@ class Reasoner:
             ]
         )
         known = self._known.mask(heads, relations)
-        return scores[:, at], self._probabilities(scores)[:, at], known[:, at]
+        return scores[:, at], self._log_probabilities(scores)[:, at], known[:, at]
 
-    def _probabilities(self, scores: Float[Tensor, "B V"]) -> Float[Tensor, "B V"]:
-        """What the loss makes of scores: a softmax over entities, or a sigmoid each.
+    def _log_probabilities(self, scores: Float[Tensor, "B V"]) -> Float[Tensor, "B V"]:
+        """What the loss makes of scores, as logarithms: a softmax over entities, or a sigmoid each.
 
-        Unlike raw scores, these compare across relations.
+        Unlike raw scores, these compare across relations; unlike probabilities, they do not end in
+        ties at 0 and 1.
         """
         if self.config.training.loss == "cross_entropy":
-            return scores.softmax(-1)
-        return torch.sigmoid(scores)
+            return scores.log_softmax(-1)
+        return torch.nn.functional.logsigmoid(scores)
 
 
 def train(
-    graph: str | Path | Dataset,
+    graph: str | Path | Dataset | None,
     out: str | Path,
     *,
     config: RunConfig | None = None,
@@ -227,7 +242,8 @@ def train(
     """Trains a model and leaves a run folder behind.
 
     Args:
-        graph: a catalogue name, a folder, a triples file, or a data set already loaded.
+        graph: a catalogue name, a folder, a triples file, or a data set already loaded; may be None
+            when resuming, as the run folder has all facts.
         out: the run folder.
         config: the settings; the defaults if not given.
         resume: go on with the run in ``out`` if there is one; its settings must be the same.
@@ -240,7 +256,13 @@ def train(
     resume = resume and holds_run(folder)
     if resume:
         config, dataset = _stored_settings(folder, config), load_run_dataset(folder)
+        _check_same_graph(folder, dataset, graph, config)
+        remove_partial_files(folder)
     else:
+        if graph is None:
+            raise BundleError(
+                f"Expected a run to go on with in {folder}, found none. Name a graph to train on."
+            )
         config = config or RunConfig()
         dataset = graph if isinstance(graph, Dataset) else load_dataset(graph, seed=config.seed)
         start_run(folder, config, dataset)
@@ -255,6 +277,9 @@ def train(
     may_resume = (folder / "checkpoint.safetensors").exists()
     trainer.run(resume=resume and may_resume)
     save_weights(folder, trainer.model)
+    if "best_validation" not in read_metrics(folder):
+        best = {"step": trainer.counters.best_step, "valid_mrr": trainer.counters.best_mrr}
+        update_metrics(folder, {"best_validation": best})
     if can_draw():
         draw_learning_curve(
             read_events(folder / "events.jsonl"),
@@ -267,11 +292,26 @@ def train(
 def _stored_settings(folder: Path, wanted: RunConfig | None) -> RunConfig:
     stored = load_config(folder)
     if wanted is not None and wanted != stored:
+        before, now = flat_settings(stored), flat_settings(wanted)
+        key = next(key for key in before if before[key] != now[key])
         raise ConfigError(
-            f"Expected the settings that {folder} was started with, got others. Leave them out to "
-            "go on with that run, or choose another --out."
+            f"Expected the settings that {folder} was started with, {key} = {before[key]!r}, got "
+            f"{now[key]!r}. Leave settings out to go on with that run, or choose another --out."
         )
     return stored
+
+
+def _check_same_graph(
+    folder: Path, stored: Dataset, graph: str | Path | Dataset | None, config: RunConfig
+) -> None:
+    if graph is None:
+        return
+    given = graph if isinstance(graph, Dataset) else load_dataset(graph, seed=config.seed)
+    if not given.same_as(stored):
+        raise BundleError(
+            f"Expected the facts that {folder} was started with ({stored.name}), got others "
+            f"({given.name}). Leave the graph out to go on with that run, or choose another --out."
+        )
 
 
 def _public(event: Event) -> dict[str, Any]:

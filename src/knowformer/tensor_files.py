@@ -26,8 +26,8 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """
     if not path.is_file():
         raise BundleError(
-            f"Expected {path.name} in {path.parent}, found none. Training writes it after its "
-            "first validation; go on with that run by 'knowformer train --resume'."
+            f"Expected {path.name} in {path.parent}, found none. The folder is not whole; copy it "
+            "again or train anew."
         )
     try:
         with safe_open(path, framework="pt") as file:

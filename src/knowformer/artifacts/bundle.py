@@ -13,6 +13,8 @@ checkpoint.safetensors  what --resume goes on from
 
 import json
 import tomllib
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from pydantic import BaseModel, ValidationError
 
 from knowformer.atomic_files import write_text
 from knowformer.environment import describe_environment
-from knowformer.errors import BundleError, ConfigError
+from knowformer.errors import BundleError, ConfigError, StorageError
 from knowformer.graph.dataset import Dataset, Split, SplitName
 from knowformer.graph.inverse import num_with_inverses
 from knowformer.graph.knowledge_graph import KnowledgeGraph
@@ -57,7 +59,13 @@ class Bundle:
 
 def holds_run(folder: Path) -> bool:
     """Returns True when the folder already holds a run, finished or not."""
-    return (folder / "config.toml").exists()
+    try:
+        return (folder / "config.toml").exists()
+    except OSError as error:  # forbidden, or a name that cannot be
+        raise StorageError(
+            f"Expected a folder that can be used at {folder}, got '{error.strerror}'. Choose "
+            "another folder."
+        ) from error
 
 
 def start_run(folder: Path, config: RunConfig, dataset: Dataset) -> None:
@@ -84,11 +92,28 @@ def start_run(folder: Path, config: RunConfig, dataset: Dataset) -> None:
     for name, split in splits.items():
         facts |= {f"{name}.facts": split.facts, f"{name}.known": split.known}
     compact = {name: tensor.to(torch.int32) for name, tensor in facts.items()}
-    write_tensors(folder / "facts.safetensors", compact)
-    write_text(folder / "dataset.json", json.dumps(names.model_dump(), ensure_ascii=False))
-    write_json(folder / "environment.json", describe_environment())
-    # Last: a folder with settings is a folder with a run.
-    write_text(folder / "config.toml", to_toml(config))
+    with _all_or_nothing(folder):
+        write_tensors(folder / "facts.safetensors", compact)
+        write_text(folder / "dataset.json", json.dumps(names.model_dump(), ensure_ascii=False))
+        write_json(folder / "environment.json", describe_environment())
+        # Last: a folder with settings is a folder with a run.
+        write_text(folder / "config.toml", to_toml(config))
+
+
+@contextmanager
+def _all_or_nothing(folder: Path) -> Generator[None]:
+    """A run that cannot be stored leaves nothing behind, nor the folder if it was made for it."""
+    is_new = not folder.exists()
+    try:
+        yield
+    except StorageError:
+        for name in ("facts.safetensors", "dataset.json", "environment.json"):
+            with suppress(OSError):
+                (folder / name).unlink()
+        if is_new:
+            with suppress(OSError):
+                folder.rmdir()
+        raise
 
 
 def save_weights(folder: Path, model: KnowFormer) -> None:
@@ -115,6 +140,11 @@ def load_bundle(folder: Path) -> Bundle:
     dataset = load_run_dataset(folder)
     model = KnowFormer(config.model, num_with_inverses(len(dataset.relations)))
     path = folder / "model.safetensors"
+    if not path.exists():
+        raise BundleError(
+            f"Expected {path.name} in {folder}, found none. Training writes it after its first "
+            f"validation; go on with that run by 'knowformer train --resume --out {folder}'."
+        )
     weights, _ = read_tensors(path)
     try:
         model.load_state_dict(weights)
@@ -162,11 +192,28 @@ def write_json(path: Path, content: Any) -> None:
     write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
+def read_metrics(folder: Path) -> dict[str, Any]:
+    """Reads metrics.json; empty when there is none.
+
+    Raises:
+        BundleError: the file is damaged.
+    """
+    path = folder / "metrics.json"
+    if not path.exists():
+        return {}
+    try:
+        metrics: dict[str, Any] = json.loads(_read_text(path))
+    except ValueError as error:
+        raise BundleError(
+            f"Expected JSON in {path}, got: {error}. The file is damaged; remove it and evaluate "
+            "again."
+        ) from error
+    return metrics
+
+
 def update_metrics(folder: Path, entry: dict[str, Any]) -> None:
     """Adds or replaces entries of metrics.json."""
-    path = folder / "metrics.json"
-    metrics: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    write_json(path, metrics | entry)
+    write_json(folder / "metrics.json", read_metrics(folder) | entry)
 
 
 def _distinct_graphs(dataset: Dataset) -> list[KnowledgeGraph]:

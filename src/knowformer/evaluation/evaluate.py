@@ -36,11 +36,12 @@ class Scorer:
             model.config, graph.entity_keys, seed=seed, draw=f"inference-{sample}"
         )
 
-    @torch.inference_mode()
     def score(self, heads: Int[Tensor, " B"], relations: Int[Tensor, " B"]) -> Float[Tensor, "B V"]:
         """Returns the scores of every entity for every query."""
+        # Built once and kept: were they built in inference mode, training could not use them later.
         edges = self.graph.adjacency.edges
-        return self.model(edges, heads, relations, identity_noise=self._noise)
+        with torch.inference_mode():
+            return self.model(edges, heads, relations, identity_noise=self._noise)
 
 
 def rank_split(
@@ -84,6 +85,7 @@ def evaluate(
     seed: int,
     batch_size: int = 16,
     progress: Progress | None = None,
+    trained_on: KnowledgeGraph | None = None,
 ) -> EvaluationReport:
     """Evaluates a model on a split of a data set by filtered ranking.
 
@@ -94,6 +96,7 @@ def evaluate(
         seed: of the identity noise.
         batch_size: queries scored at once; it changes the speed, not the numbers.
         progress: called with facts done and facts in all.
+        trained_on: the graph the model was trained on, if it is not the data set's training graph.
     """
     started = time.perf_counter()
     split = dataset.split(split_name)
@@ -104,7 +107,9 @@ def evaluate(
     asks_head = is_inverse(directed[:, 1], len(split.graph.relations))
     overall = metrics_by_policy(ranks)
     return EvaluationReport(
-        protocol=_protocol(dataset, split, num_queries, seed),
+        protocol=_protocol(
+            dataset, split, num_queries, seed, trained_on=trained_on or dataset.train.graph
+        ),
         **overall,
         head=metrics_by_policy(ranks[asks_head]),
         tail=metrics_by_policy(ranks[~asks_head]),
@@ -131,18 +136,27 @@ def _by_category(
     return table
 
 
-def _protocol(dataset: Dataset, split: Split, num_queries: int, seed: int) -> Protocol:
-    filters = {"train": "train", "valid": "train + valid", "test": "train + valid + test"}
+def _protocol(
+    dataset: Dataset, split: Split, num_queries: int, seed: int, *, trained_on: KnowledgeGraph
+) -> Protocol:
     return Protocol(
         dataset=dataset.name,
         split=split.name,
-        setting="inductive: a graph not seen in training"
-        if split.graph is not dataset.train.graph
-        else "transductive",
+        setting="transductive"
+        if split.graph.same_as(trained_on)
+        else "inductive: a graph not seen in training",
         num_facts=len(split.facts),
         num_queries=num_queries,
         num_candidates=len(split.graph.entities),
-        filter=f"known facts removed from the candidates: {filters[split.name]}",
+        filter=f"known facts removed from the candidates: {_known_parts(dataset, split)}",
         selection="epoch and settings chosen on validation facts only",
         noise=f"repeatable, seed {seed}",
     )
+
+
+def _known_parts(dataset: Dataset, split: Split) -> str:
+    """Names the parts of the split's own graph that its filter is made of."""
+    if dataset.is_inductive and split.graph is dataset.train.graph:
+        parts = [part.name for part in (dataset.train, dataset.valid) if part.graph is split.graph]
+        return " + ".join(parts)
+    return "train + valid + test"

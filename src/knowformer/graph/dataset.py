@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from knowformer.errors import DataError, VocabularyError
+from knowformer.errors import DataError
 from knowformer.graph import catalog
 from knowformer.graph.knowledge_graph import KnowledgeGraph, number_facts
 from knowformer.graph.triples_io import NamedTriple, read_edges, read_triples
@@ -76,6 +76,11 @@ class Dataset:
             raise DataError(f"Expected a split among {', '.join(splits)}, got {name!r}.")
         return splits[name]
 
+    def same_as(self, other: "Dataset") -> bool:
+        """Returns True when every split has the same graph and facts; the name does not count."""
+        pairs = ((self.train, other.train), (self.valid, other.valid), (self.test, other.test))
+        return all(a.graph.same_as(b.graph) and torch.equal(a.facts, b.facts) for a, b in pairs)
+
     def for_training(self) -> TrainingSplits:
         """Returns what training may see; validation is filtered by train and valid facts alone.
 
@@ -83,7 +88,10 @@ class Dataset:
         would let test facts in through the back door, so the figure seen in training is lower.
         """
         visible = torch.cat([self.valid.graph.facts, self.valid.facts])
-        return TrainingSplits(self.train, replace(self.valid, known=visible))
+        return TrainingSplits(
+            train=replace(self.train, known=self.train.facts),
+            valid=replace(self.valid, known=visible),
+        )
 
 
 def load_dataset(
@@ -123,8 +131,13 @@ def load_graph(source: str | Path, relations: Vocabulary) -> KnowledgeGraph:
 def _resolve(source: str | Path) -> Path:
     """Returns an existing file or folder; a catalogue name is fetched if need be."""
     path = Path(source)
-    if path.is_file() or path.is_dir():
-        return path
+    try:
+        if path.is_file() or path.is_dir():
+            return path
+    except OSError as error:  # forbidden, or a name that cannot be
+        raise DataError(
+            f"Expected a readable file or folder at {path}, got '{error.strerror}'."
+        ) from error
     if len(path.parts) != 1 or path.suffix in {".txt", ".tsv"}:
         raise DataError(
             f"Expected a folder, a triples file or a catalogue name, found nothing at {path}."
@@ -143,7 +156,7 @@ def _from_folder(folder: Path, seed: int, relations: Vocabulary | None) -> Datas
         return _from_single_file(folder / "train.txt", train, seed, relations)
     relations = _relations_of(folder / "train.txt", train, relations)
     valid = _read_part(folder / "valid.txt", relations)
-    beside = folder.with_name(f"{name}_ind")
+    beside = folder.resolve().with_name(f"{name}_ind")  # "." alone has no name
     if beside.is_dir():
         parts = [
             _read_part(beside / f"{part}.txt", relations) for part in ("train", "valid", "test")
@@ -178,13 +191,10 @@ def _check_relations(path: Path, triples: list[NamedTriple], relations: Vocabula
     """A relation outside the training facts cannot be answered: name it and where it stands."""
     for number, (_, relation, _) in enumerate(triples, start=1):
         if relation not in relations:
-            try:
-                relations.id(relation)
-            except VocabularyError as error:
-                raise DataError(
-                    f"Expected relations that occur in the training facts, got {relation!r} as "
-                    f"triple {number} of {path}. {error}"
-                ) from None
+            raise DataError(
+                f"Expected relations that occur in the training facts, got {relation!r} in triple "
+                f"{number} of {path}.{relations.hint(relation)}"
+            )
 
 
 def _transductive(

@@ -69,6 +69,14 @@ class KnowledgeGraph:
         """A key per entity that follows its name: renumbering moves an entity's noise along."""
         return self.entities.keys()
 
+    def same_as(self, other: "KnowledgeGraph") -> bool:
+        """Returns True when names, their numbers and the facts are the same."""
+        return self is other or (
+            self.entities == other.entities
+            and self.relations == other.relations
+            and torch.equal(self.facts, other.facts)
+        )
+
     def __repr__(self) -> str:
         return (
             f"KnowledgeGraph({len(self.entities):,} entities, {len(self.relations):,} relations, "

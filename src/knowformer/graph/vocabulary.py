@@ -44,12 +44,14 @@ class Vocabulary:
         try:
             return self._ids[name]
         except KeyError:
-            hint = suggest(name, self.names)
-            if not hint and len(self) <= 60:
-                hint = f" Known: {', '.join(self.names)}."
             raise VocabularyError(
-                f"Expected one of {len(self):,} {self.kind} names, got {name!r}.{hint}"
+                f"Expected one of {len(self):,} {self.kind} names, got {name!r}.{self.hint(name)}"
             ) from None
+
+    def hint(self, name: str) -> str:
+        """Returns near spellings of an unknown name, else all names if they are few."""
+        near = suggest(name, self.names)
+        return near if near or len(self) > 60 else f" Known: {', '.join(self.names)}."
 
     def keys(self) -> npt.NDArray[np.uint64]:
         """Returns a stable 64-bit key per name, whatever its id."""

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from knowformer import __version__
-from knowformer.artifacts.bundle import update_metrics
+from knowformer.artifacts.bundle import read_metrics, update_metrics
 from knowformer.artifacts.learning_curve import HOW_TO_GET_PLOTS, can_draw
 from knowformer.errors import KnowformerError
 from knowformer.graph import catalog
@@ -33,8 +33,9 @@ datasets_app = typer.Typer(
 )
 app.add_typer(datasets_app, name="datasets")
 
-out = Console()
-err = Console(stderr=True)
+# No emoji: an entity may be called :smile:.
+out = Console(emoji=False)
+err = Console(stderr=True, emoji=False)
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder made by 'train'.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -96,7 +97,7 @@ def get_dataset(
     if as_json:
         _print_json(dataset_response(entry))
     else:
-        out.print(f"{name}: verified in {folder}", highlight=False, soft_wrap=True)
+        _print_line(f"{name}: verified in {folder}")
 
 
 @app.command("train")
@@ -140,17 +141,16 @@ def train_command(
     if config or preset or assignments or not resume:
         chosen = build_config(file=config, preset=preset, assignments=assignments)
     with TrainingDisplay(err) as display:
-        reasoner = train(graph or "", folder, config=chosen, resume=resume, on_event=display)
-    best = json.loads((folder / "metrics.json").read_text("utf-8"))["best_validation"]
+        reasoner = train(graph, folder, config=chosen, resume=resume, on_event=display)
+    best = read_metrics(folder)["best_validation"]
     if as_json:
         _print_json({"run": str(folder), "dataset": reasoner.dataset.name, "best_validation": best})
         return
-    out.print(
+    _print_line(
         f"Kept the weights of step {best['step']}: validation MRR {best['valid_mrr']:.3f} "
-        "(filtered by train and valid facts).",
-        highlight=False,
+        "(filtered by train and valid facts)."
     )
-    out.print(f"Run folder: {folder}", highlight=False, soft_wrap=True)
+    _print_line(f"Run folder: {folder}")
     if not can_draw():
         err.print(f"note: {HOW_TO_GET_PLOTS}", markup=False, highlight=False, soft_wrap=True)
 
@@ -176,13 +176,13 @@ def evaluate_command(
             progress=lambda done, total: progress.update(task, completed=done, total=total),
         )
     content = report.model_dump(mode="json")
-    if graph is None:
-        update_metrics(run, {split: content})
     if as_json:
         _print_json(content)
     else:
         out.print(report_table(report))
         out.print(f"[dim]made by: {escape(report.command)}[/]", highlight=False, soft_wrap=True)
+    if graph is None:  # after printing: the numbers are not lost when they cannot be stored
+        update_metrics(run, {split: content})
 
 
 @app.command("answer")
@@ -213,6 +213,11 @@ def answer_command(
 def _use_threads(threads: int) -> None:
     if threads:
         torch.set_num_threads(threads)
+
+
+def _print_line(text: str) -> None:
+    """Prints text as it is: a path may hold brackets, and must not be wrapped."""
+    out.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _print_json(content: Any) -> None:

@@ -36,14 +36,14 @@ class ReferenceBackend:
         """See ``Backend.linear_attention``: q (k^T v) needs no V x V matrix."""
         num_entities = v.shape[-2]
         total = v.sum(-2, keepdim=True) + q @ (k.mT @ v)
-        attention_mass = num_entities + q @ k.sum(-2).unsqueeze(-1)
+        attention_mass = num_entities + _row_dot(q, k.sum(-2, keepdim=True))
         return _join_self(v, total, attention_mass)
 
     def feature_attention(
         self, q: Float[Tensor, "B H V F"], k: Float[Tensor, "B H V F"], v: Float[Tensor, "B H V C"]
     ) -> Float[Tensor, "B H V C"]:
         """See ``Backend.feature_attention``."""
-        return _join_self(v, q @ (k.mT @ v), q @ k.sum(-2).unsqueeze(-1))
+        return _join_self(v, q @ (k.mT @ v), _row_dot(q, k.sum(-2, keepdim=True)))
 
     def dense_attention(
         self, q: Float[Tensor, "B H V C"], k: Float[Tensor, "B H V C"], v: Float[Tensor, "B H V C"]
@@ -70,6 +70,13 @@ def sum_messages(
         edges.message, messages, edges.offsets, mode="sum", include_last_offset=True
     )
     return sums.view(num_entities, batch_size, width).transpose(0, 1)
+
+
+def _row_dot(
+    rows: Float[Tensor, "B H V F"], vector: Float[Tensor, "B H 1 F"]
+) -> Float[Tensor, "B H V 1"]:
+    """Not a matmul: for one query and one head that is another routine, with other rounding."""
+    return (rows * vector).sum(-1, keepdim=True)
 
 
 def _join_self(

@@ -8,7 +8,7 @@ the reference in float64, gradients included.
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor
@@ -18,6 +18,7 @@ from knowformer.kernels import _reference
 from knowformer.kernels._operands import Edges, HopWeights
 
 
+@runtime_checkable
 class Backend(Protocol):
     """The operations of the model that cost time."""
 

@@ -1,6 +1,6 @@
 """ModelConfig: every choice of the model, validated; presets of the paper and of its code."""
 
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -46,7 +46,7 @@ class ModelConfig(BaseModel):
     """Standard deviation of the identity noise."""
 
     @model_validator(mode="after")
-    def _heads_divide_width(self) -> Self:
+    def _heads_divide_width(self) -> "ModelConfig":
         if self.hidden_dim % self.num_heads:
             raise ValueError(
                 f"model.num_heads must divide model.hidden_dim, got {self.num_heads} heads for "

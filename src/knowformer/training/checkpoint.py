@@ -63,7 +63,13 @@ def load_checkpoint(
             f"Expected a checkpoint to resume from at {path}, got: {error!r}. Start the run anew "
             "in another folder."
         ) from error
-    model.load_state_dict(_under("model.", tensors))
+    try:
+        model.load_state_dict(_under("model.", tensors))
+    except RuntimeError as error:
+        raise BundleError(
+            f"Expected the weights of this run's settings in {path}, got others. Was config.toml "
+            "edited after the run was started?"
+        ) from error
     for name, parameter in model.named_parameters():
         state = {
             key: tensors[f"adam.{key}.{name}"]

@@ -19,7 +19,7 @@ ScheduleName = Literal["cosine", "steps", "constant"]
 class TrainingConfig(BaseModel):
     """Settings of training."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     targets: Targets = "some"
     """What a query asks for: all answers of (head, relation), some of them, or one fact a query."""
@@ -120,6 +120,18 @@ def parse_config(settings: dict[str, Any], *, where: str) -> RunConfig:
 def to_toml(config: RunConfig) -> str:
     """Returns the settings as TOML; settings that are off (None) are left out."""
     return tomli_w.dumps(config.model_dump(mode="json", exclude_none=True))
+
+
+def flat_settings(config: RunConfig) -> dict[str, Any]:
+    """Returns every setting under its dotted key, such as ``model.hidden_dim``."""
+    flat: dict[str, Any] = {}
+    for name, value in config.model_dump(mode="json").items():
+        if isinstance(value, dict):
+            table = cast("dict[str, Any]", value)
+            flat |= {f"{name}.{key}": setting for key, setting in table.items()}
+        else:
+            flat[name] = value
+    return flat
 
 
 def _merge(into: dict[str, Any], more: dict[str, Any]) -> None:

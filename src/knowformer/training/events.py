@@ -16,7 +16,8 @@ class EventLog:
         self._path = path
         self._write(b"", mode="ab")  # makes the file
         with path.open("r+b") as file:
-            file.truncate(keep_bytes)
+            # Whole lines only: the record may have been lost or cut while the checkpoint was kept.
+            file.truncate(file.read(keep_bytes).rfind(b"\n") + 1)
 
     @property
     def num_bytes(self) -> int:

@@ -142,7 +142,14 @@ class Trainer:
         training = self.config.training
         self._optimizer.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), training.gradient_clip)
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), training.gradient_clip)
+        if not torch.isfinite(norm):
+            raise NonFiniteLossError(
+                step=self.counters.step,
+                loss=value,
+                batch=batch.describe(),
+                gradient_norm=norm.item(),
+            )
         rate = learning_rate(training, step=self.counters.step, progress=self.progress())
         for group in self._optimizer.param_groups:
             group["lr"] = rate

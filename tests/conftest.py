@@ -1,0 +1,106 @@
+"""Shared by all tests: tensor shapes checked at run time, one thread, small graphs."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import jaxtyping
+import pytest
+import torch
+from hypothesis import settings
+
+# Before knowformer is imported: every annotated shape is checked on every call. Kernels compiled
+# by numba must not be wrapped, so of the kernels only the torch files are named.
+CHECKED = [
+    "knowformer.graph",
+    "knowformer.queries",
+    "knowformer.kernels.interface",
+    "knowformer.kernels._reference",
+    "knowformer.model",
+    "knowformer.evaluation",
+    "knowformer.training",
+    "knowformer.artifacts",
+    "knowformer.reasoner",
+]
+jaxtyping.install_import_hook(CHECKED, "beartype.beartype")
+
+from knowformer.graph.dataset import Dataset, load_dataset  # noqa: E402
+from knowformer.graph.knowledge_graph import KnowledgeGraph  # noqa: E402
+from knowformer.graph.triples_io import NamedTriple  # noqa: E402
+from knowformer.graph.vocabulary import Vocabulary  # noqa: E402
+
+settings.register_profile("knowformer", deadline=None, max_examples=15, database=None)
+settings.load_profile("knowformer")
+
+FAMILY: list[NamedTriple] = [
+    ("ann", "mother_of", "bob"),
+    ("ann", "mother_of", "cid"),
+    ("dan", "father_of", "bob"),
+    ("dan", "father_of", "cid"),
+    ("ann", "married_to", "dan"),
+    ("bob", "brother_of", "cid"),
+    ("cid", "brother_of", "bob"),
+    ("eve", "mother_of", "ann"),
+]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Workers share few cores; a test that sets another number of threads leaves none behind."""
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def family() -> KnowledgeGraph:
+    """Five people; ``zoe`` has no facts."""
+    return KnowledgeGraph.from_triples(FAMILY, more_entities=["zoe"])
+
+
+@pytest.fixture(scope="session")
+def random_graph() -> Callable[..., KnowledgeGraph]:
+    """A function: the same arguments give the same graph; self-loops and isolated ones occur."""
+
+    def build(
+        seed: int = 0, *, num_entities: int = 12, num_relations: int = 3, num_facts: int = 30
+    ) -> KnowledgeGraph:
+        draw = torch.Generator().manual_seed(seed)
+        sizes = (num_entities, num_relations, num_entities)
+        columns = [torch.randint(size, (num_facts,), generator=draw) for size in sizes]
+        return KnowledgeGraph(
+            Vocabulary([f"e{number}" for number in range(num_entities)], kind="entity"),
+            Vocabulary([f"r{number}" for number in range(num_relations)], kind="relation"),
+            torch.unique(torch.stack(columns, 1), dim=0),
+        )
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def write_triples() -> Callable[[Path, Sequence[NamedTriple]], Path]:
+    """A function that writes triples as a TSV file, making its folder."""
+
+    def write(path: Path, triples: Sequence[NamedTriple]) -> Path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join("\t".join(triple) + "\n" for triple in triples), encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def ring_triples() -> list[NamedTriple]:
+    """Sixteen places in a ring: ``next`` holds, and ``skip`` follows from two steps of it."""
+    names = [f"place{number:02d}" for number in range(16)]
+    ring = [(names[i], "next", names[(i + 1) % 16]) for i in range(16)]
+    return ring + [(names[i], "skip", names[(i + 2) % 16]) for i in range(16)]
+
+
+@pytest.fixture(scope="session")
+def ring(
+    tmp_path_factory: pytest.TempPathFactory,
+    ring_triples: list[NamedTriple],
+    write_triples: Callable[[Path, Sequence[NamedTriple]], Path],
+) -> Dataset:
+    """A data set that a tiny model learns in moments."""
+    return load_dataset(write_triples(tmp_path_factory.mktemp("ring") / "ring.tsv", ring_triples))

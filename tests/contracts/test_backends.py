@@ -1,0 +1,470 @@
+"""One suite for every kernel backend: registering a backend is enough for it to be tested here.
+
+The reference in float64 is the truth, and is itself compared with plain Python loops. A backend in
+float32 may err at most twice as much as the reference in float32 does, gradients included.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+
+import pytest
+import torch
+from torch import Tensor
+
+from knowformer.errors import BackendUnavailableError
+from knowformer.graph.adjacency import Adjacency
+from knowformer.kernels.interface import (
+    Backend,
+    Edges,
+    HopWeights,
+    backend_names,
+    select_backend,
+)
+
+Inputs = dict[str, Tensor]
+Facts = list[tuple[int, int, int]]
+
+NUM_RELATIONS = 3
+NORM_EPSILON = 1e-5
+
+# BLAS picks a routine by the shape of the whole batch, and torch splits some sums by thread: the
+# last bits of the reference may follow either, on some CPUs. A kernel of our own has no excuse.
+ROUNDED_BY_BLAS = ("reference",)
+KERNEL_WIDTHS = (16, 32, 64)  # a backend may hand other widths to the reference
+
+
+# Operations: named tensors in, one tensor out.
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One kernel: how to draw its inputs and how to call it."""
+
+    name: str
+    draw: Callable[[int, int, int, torch.Generator], Inputs]  # batch, entities, width
+    apply: Callable[[Backend, Inputs, Edges], Tensor]
+    queries: tuple[str, ...]  # inputs with one row per query; the others are weights
+    uses_edges: bool = False
+
+
+def draw_hop(num_linear: int, has_norm: bool) -> Callable[..., Inputs]:
+    def draw(batch: int, entities: int, width: int, generator: torch.Generator) -> Inputs:
+        def normal(*shape: int) -> Tensor:
+            return torch.randn(shape, generator=generator)
+
+        inputs = {
+            "states": normal(batch, entities, width),
+            "relation_vectors": normal(batch, 2 * NUM_RELATIONS, width),
+            "self_weight": normal(width),
+        }
+        for number in range(num_linear):
+            inputs[f"weight{number}"] = normal(width, width) / width**0.5
+            inputs[f"bias{number}"] = normal(width)
+        if has_norm:
+            inputs |= {"gain": 1 + 0.1 * normal(width), "shift": normal(width)}
+        return inputs
+
+    return draw
+
+
+def apply_hop(backend: Backend, inputs: Inputs, edges: Edges) -> Tensor:
+    numbers = range(sum(name.startswith("weight") for name in inputs))
+    weights = HopWeights(
+        self_weight=inputs["self_weight"],
+        linear=tuple((inputs[f"weight{number}"], inputs[f"bias{number}"]) for number in numbers),
+        norm=(inputs["gain"], inputs["shift"]) if "gain" in inputs else None,
+    )
+    return backend.hop(inputs["states"], inputs["relation_vectors"], edges, weights)
+
+
+def draw_attention(batch: int, entities: int, width: int, generator: torch.Generator) -> Inputs:
+    heads = 2 if width % 2 == 0 else 1
+    q, k, v = torch.randn(3, batch, heads, entities, width // heads, generator=generator)
+    unit = torch.nn.functional.normalize
+    return {"q": unit(q, dim=-1), "k": unit(k, dim=-1), "v": v.contiguous()}
+
+
+def draw_features(batch: int, entities: int, width: int, generator: torch.Generator) -> Inputs:
+    inputs = draw_attention(batch, entities, width, generator)
+    shape = (2, *inputs["q"].shape[:-1], 7)
+    q, k = torch.rand(shape, generator=generator)
+    return {"q": q, "k": k, "v": inputs["v"]}
+
+
+def apply_attention(name: str) -> Callable[..., Tensor]:
+    def apply(backend: Backend, inputs: Inputs, edges: Edges) -> Tensor:
+        assert inputs["v"].shape[-2] == edges.num_entities
+        return getattr(backend, name)(inputs["q"], inputs["k"], inputs["v"])
+
+    return apply
+
+
+HOP_QUERIES = ("states", "relation_vectors")
+OPERATIONS = [
+    Operation("hop, released form", draw_hop(2, has_norm=True), apply_hop, HOP_QUERIES, True),
+    Operation("hop, paper's form", draw_hop(3, has_norm=False), apply_hop, HOP_QUERIES, True),
+    Operation(
+        "linear_attention", draw_attention, apply_attention("linear_attention"), ("q", "k", "v")
+    ),
+    Operation(
+        "feature_attention", draw_features, apply_attention("feature_attention"), ("q", "k", "v")
+    ),
+    Operation(
+        "dense_attention", draw_attention, apply_attention("dense_attention"), ("q", "k", "v")
+    ),
+]
+HOPS = [operation for operation in OPERATIONS if operation.uses_edges]
+
+
+# Graphs: the shapes that go wrong first.
+
+
+def random_facts(seed: int, num_entities: int, num_facts: int) -> Facts:
+    draw = torch.Generator().manual_seed(seed)
+    sizes = (num_entities, NUM_RELATIONS, num_entities)
+    columns = [torch.randint(size, (num_facts,), generator=draw).tolist() for size in sizes]
+    return list(zip(*columns, strict=True))
+
+
+GRAPHS: dict[str, tuple[int, Facts]] = {
+    "random": (23, random_facts(0, 23, 70)),
+    "empty": (5, []),
+    "one entity": (1, []),
+    "one entity with a self-loop": (1, [(0, 1, 0)]),
+    "isolated entities at both ends": (9, [(2, 0, 5), (5, 1, 3), (3, 2, 2)]),
+    "self-loops": (4, [(0, 0, 0), (1, 1, 1), (0, 2, 1), (3, 0, 3)]),
+    "duplicate facts": (4, [(0, 0, 1), (0, 0, 1), (1, 2, 3), (0, 0, 1)]),
+    "hub with every edge": (40, [(0, relation, tail) for relation in (0, 2) for tail in range(40)]),
+}
+WIDTHS = (5, 12, 16, 32, 64)
+
+
+def edges_of(graph: str) -> Edges:
+    num_entities, facts = GRAPHS[graph]
+    return adjacency_of(facts, num_entities).edges
+
+
+def adjacency_of(facts: Facts, num_entities: int) -> Adjacency:
+    numbered = torch.tensor(facts, dtype=torch.long).reshape(-1, 3)
+    return Adjacency(numbered, num_entities=num_entities, num_relations=NUM_RELATIONS)
+
+
+def draw_inputs(
+    operation: Operation, edges: Edges, *, width: int = 16, batch: int = 3, seed: int = 0
+) -> Inputs:
+    generator = torch.Generator().manual_seed(seed)
+    return operation.draw(batch, edges.num_entities, width, generator)
+
+
+def outputs_and_gradients(
+    operation: Operation, backend: Backend, inputs: Inputs, edges: Edges
+) -> Inputs:
+    """Returns the result and the gradient of every input, for a fixed gradient of the result."""
+    leaves = {name: tensor.detach().requires_grad_() for name, tensor in inputs.items()}
+    result = operation.apply(backend, leaves, edges)
+    downstream = torch.randn(result.shape, generator=torch.Generator().manual_seed(99))
+    gradients = torch.autograd.grad(
+        result, list(leaves.values()), downstream.to(result.dtype), allow_unused=True
+    )
+    found = {"result": result.detach()}
+    for (name, leaf), gradient in zip(leaves.items(), gradients, strict=True):
+        found[f"gradient of {name}"] = torch.zeros_like(leaf) if gradient is None else gradient
+    return found
+
+
+def in_float64(inputs: Inputs) -> Inputs:
+    return {name: tensor.double() for name, tensor in inputs.items()}
+
+
+def max_error(value: Tensor, truth: Tensor) -> float:
+    return (value.double() - truth).abs().max().item() if truth.numel() else 0.0
+
+
+def assert_within_budget(
+    operation: Operation, backend: Backend, inputs: Inputs, edges: Edges
+) -> None:
+    reference = select_backend("reference")
+    truth = outputs_and_gradients(operation, reference, in_float64(inputs), edges)
+    plain = outputs_and_gradients(operation, reference, inputs, edges)
+    fast = outputs_and_gradients(operation, backend, inputs, edges)
+    for name in truth:
+        assert fast[name].dtype == torch.float32
+        assert fast[name].shape == truth[name].shape
+        budget = 2 * max_error(plain[name], truth[name]) + 1e-7
+        error = max_error(fast[name], truth[name])
+        assert error <= budget, f"{name}: error {error:.2e}, budget {budget:.2e}"
+
+
+@pytest.fixture(params=backend_names())
+def backend_name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def backend(backend_name: str) -> Backend:
+    try:
+        return select_backend(backend_name)
+    except BackendUnavailableError as error:
+        pytest.skip(str(error))
+
+
+def assert_same(value: Tensor, expected: Tensor, *, bits: bool, what: str) -> None:
+    """Equal bits, or equal but for rounding."""
+    if bits:
+        assert torch.equal(value, expected), what
+    else:
+        torch.testing.assert_close(value, expected, rtol=1e-5, atol=1e-5)
+
+
+each_operation = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda o: o.name)
+each_hop = pytest.mark.parametrize("operation", HOPS, ids=lambda o: o.name)
+each_graph = pytest.mark.parametrize("graph", GRAPHS)
+each_width = pytest.mark.parametrize("width", WIDTHS)
+
+
+# What every backend must do.
+
+
+@each_operation
+@each_graph
+def test_errors_stay_within_the_budget_on_every_graph(
+    backend: Backend, operation: Operation, graph: str
+) -> None:
+    edges = edges_of(graph)
+    assert_within_budget(operation, backend, draw_inputs(operation, edges), edges)
+
+
+@each_operation
+@each_width
+def test_errors_stay_within_the_budget_at_every_width(
+    backend: Backend, operation: Operation, width: int
+) -> None:
+    edges = edges_of("random")
+    assert_within_budget(operation, backend, draw_inputs(operation, edges, width=width), edges)
+
+
+@each_operation
+def test_errors_stay_within_the_budget_for_one_query(
+    backend: Backend, operation: Operation
+) -> None:
+    edges = edges_of("random")
+    assert_within_budget(operation, backend, draw_inputs(operation, edges, batch=1), edges)
+
+
+@each_operation
+def test_inputs_need_not_be_contiguous(backend: Backend, operation: Operation) -> None:
+    edges = edges_of("random")
+    inputs = {}
+    for name, tensor in draw_inputs(operation, edges).items():
+        # Every other number of a larger block, with the last two axes swapped where there are two.
+        spread = tensor.mT if tensor.ndim > 1 else tensor
+        block = torch.stack([spread, torch.full_like(spread, torch.nan)], -1)
+        inputs[name] = block[..., 0].mT if tensor.ndim > 1 else block[..., 0]
+        assert not inputs[name].is_contiguous()
+        assert torch.equal(inputs[name], tensor)
+    assert_within_budget(operation, backend, inputs, edges)
+
+
+@each_operation
+@each_width
+def test_running_twice_gives_equal_bits(backend: Backend, operation: Operation, width: int) -> None:
+    edges = edges_of("random")
+    inputs = draw_inputs(operation, edges, width=width)
+    first = outputs_and_gradients(operation, backend, inputs, edges)
+    second = outputs_and_gradients(operation, backend, inputs, edges)
+    for name, value in first.items():
+        assert torch.equal(value, second[name]), name
+
+
+@each_operation
+@pytest.mark.parametrize("num_threads", [2, 3])
+def test_the_number_of_threads_does_not_change_a_bit(
+    backend_name: str, backend: Backend, operation: Operation, num_threads: int
+) -> None:
+    edges = adjacency_of(random_facts(1, 200, 900), 200).edges
+    inputs = draw_inputs(operation, edges, width=32)
+    alone = outputs_and_gradients(operation, backend, inputs, edges)
+    torch.set_num_threads(num_threads)
+    together = outputs_and_gradients(operation, backend, inputs, edges)
+    for name, value in alone.items():
+        exact = backend_name not in ROUNDED_BY_BLAS
+        assert_same(together[name], value, bits=exact, what=name)
+
+
+@each_operation
+@each_width
+@pytest.mark.parametrize("graph", ["random", "hub with every edge"])
+def test_a_querys_result_has_equal_bits_alone_and_among_others(
+    backend_name: str, backend: Backend, operation: Operation, width: int, graph: str
+) -> None:
+    edges = edges_of(graph)
+    inputs = draw_inputs(operation, edges, width=width, batch=5)
+    together = operation.apply(backend, inputs, edges)
+    for first, count in ((0, 1), (3, 1), (4, 1), (1, 3)):
+        rows = slice(first, first + count)
+        some = {
+            name: tensor[rows] if name in operation.queries else tensor
+            for name, tensor in inputs.items()
+        }
+        result = operation.apply(backend, some, edges)
+        exact = backend_name not in ROUNDED_BY_BLAS and width in KERNEL_WIDTHS
+        assert_same(result, together[rows], bits=exact, what=f"queries {rows}")
+
+
+@each_hop
+@pytest.mark.parametrize("hidden", ["none", "some", "all of a receiver", "all"])
+def test_hidden_edges_equal_a_graph_built_without_them(
+    backend: Backend, operation: Operation, hidden: str
+) -> None:
+    num_entities, facts = GRAPHS["random"]
+    adjacency = adjacency_of(facts, num_entities)
+    left = {
+        "none": facts,
+        "some": facts[::3],
+        "all of a receiver": [fact for fact in facts if 4 not in (fact[0], fact[2])],
+        "all": [],
+    }[hidden]
+    gone = torch.tensor([f for f in facts if f not in left], dtype=torch.long).reshape(-1, 3)
+    masked = adjacency.edges.keep(adjacency.without_facts(gone))
+    rebuilt = adjacency_of(left, num_entities).edges
+    inputs = draw_inputs(operation, masked)
+    for_masked = outputs_and_gradients(operation, backend, inputs, masked)
+    for_rebuilt = outputs_and_gradients(operation, backend, inputs, rebuilt)
+    assert torch.equal(for_masked["result"], for_rebuilt["result"])
+    for name, value in for_rebuilt.items():
+        torch.testing.assert_close(for_masked[name], value, rtol=1e-5, atol=1e-5)
+    assert_within_budget(operation, backend, inputs, masked)
+
+
+@each_operation
+def test_inputs_are_left_as_they_were(backend: Backend, operation: Operation) -> None:
+    edges = edges_of("random")
+    inputs = draw_inputs(operation, edges)
+    before = {name: tensor.clone() for name, tensor in inputs.items()}
+    outputs_and_gradients(operation, backend, inputs, edges)
+    for name, tensor in inputs.items():
+        assert torch.equal(tensor, before[name]), name
+
+
+def test_an_unknown_backend_is_answered_with_those_that_exist() -> None:
+    with pytest.raises(BackendUnavailableError, match=r"'referense'.*'reference'"):
+        select_backend("referense")
+
+
+# The reference itself: against the formulas, loop by loop.
+
+
+@each_operation
+@pytest.mark.parametrize("graph", ["random", "empty", "self-loops"])
+def test_gradients_of_the_reference_are_those_of_finite_differences(
+    operation: Operation, graph: str
+) -> None:
+    num_entities, facts = GRAPHS[graph]
+    num_entities = min(num_entities, 5)
+    few = [(head % num_entities, relation, tail % num_entities) for head, relation, tail in facts]
+    edges = adjacency_of(few[:8], num_entities).edges
+    inputs = in_float64(draw_inputs(operation, edges, width=4, batch=2))
+    names = list(inputs)
+
+    def apply(*tensors: Tensor) -> Tensor:
+        return operation.apply(
+            select_backend("reference"), dict(zip(names, tensors, strict=True)), edges
+        )
+
+    leaves = [tensor.requires_grad_() for tensor in inputs.values()]
+    assert torch.autograd.gradcheck(apply, leaves)
+
+
+def directed(facts: Facts) -> set[tuple[int, int, int]]:
+    backwards = {(tail, relation + NUM_RELATIONS, head) for head, relation, tail in facts}
+    return set(facts) | backwards
+
+
+def naive_linear(weight: list[list[float]], bias: list[float], x: list[float]) -> list[float]:
+    return [
+        b + sum(w * value for w, value in zip(row, x, strict=True))
+        for row, b in zip(weight, bias, strict=True)
+    ]
+
+
+def naive_hop(inputs: Inputs, facts: Facts, batch: int, receiver: int) -> list[float]:
+    """Design section 3: alpha z_u + sum over r(v, u) of z_v * relation_vector_r, then update."""
+    states = inputs["states"][batch].tolist()
+    vectors = inputs["relation_vectors"][batch].tolist()
+    own = states[receiver]
+    update = [alpha * z for alpha, z in zip(inputs["self_weight"].tolist(), own, strict=True)]
+    for sender, relation, tail in directed(facts):
+        if tail == receiver:
+            for column in range(len(own)):
+                update[column] += states[sender][column] * vectors[relation][column]
+    number = 0
+    while f"weight{number}" in inputs:
+        if number:
+            update = [max(0.0, value) for value in update]
+        weight, bias = inputs[f"weight{number}"].tolist(), inputs[f"bias{number}"].tolist()
+        update = naive_linear(weight, bias, update)
+        number += 1
+    if "gain" not in inputs:
+        return update
+    mean = sum(update) / len(update)
+    deviation = math.sqrt(sum((x - mean) ** 2 for x in update) / len(update) + NORM_EPSILON)
+    gain, shift = inputs["gain"].tolist(), inputs["shift"].tolist()
+    return [
+        z + g * (x - mean) / deviation + b
+        for z, g, x, b in zip(own, gain, update, shift, strict=True)
+    ]
+
+
+@each_hop
+@pytest.mark.parametrize("graph", ["random", "empty", "self-loops", "duplicate facts"])
+def test_the_references_hop_is_the_formula(operation: Operation, graph: str) -> None:
+    num_entities, facts = GRAPHS[graph]
+    edges = edges_of(graph)
+    inputs = in_float64(draw_inputs(operation, edges, width=4, batch=2))
+    result = operation.apply(select_backend("reference"), inputs, edges)
+    expected = [[naive_hop(inputs, facts, b, u) for u in range(num_entities)] for b in range(2)]
+    torch.testing.assert_close(result, torch.tensor(expected, dtype=torch.double))
+
+
+def dot(a: list[float], b: list[float]) -> float:
+    return sum(x * y for x, y in zip(a, b, strict=True))
+
+
+SIMILARITIES: dict[str, Callable[[list[float], list[float]], float]] = {
+    "linear_attention": lambda q, k: 1 + dot(q, k),
+    "feature_attention": dot,
+    "dense_attention": lambda q, k: math.exp(dot(q, k)),
+}
+
+
+def naive_attention(
+    similarity: Callable[[list[float], list[float]], float],
+    q: list[list[float]],
+    k: list[list[float]],
+    v: list[list[float]],
+) -> list[list[float]]:
+    """out_u = [V v_u + sum_w kappa(q_u, k_w) v_w] / [V + sum_w kappa(q_u, k_w)]."""
+    rows = []
+    for query, own in zip(q, v, strict=True):
+        kappa = [similarity(query, key) for key in k]
+        columns = [
+            len(v) * own[column] + sum(s * row[column] for s, row in zip(kappa, v, strict=True))
+            for column in range(len(own))
+        ]
+        rows.append([column / (len(v) + sum(kappa)) for column in columns])
+    return rows
+
+
+@pytest.mark.parametrize("num_entities", [1, 2, 7])
+@pytest.mark.parametrize("name", SIMILARITIES)
+def test_the_references_attention_is_the_formula(name: str, num_entities: int) -> None:
+    operation = next(operation for operation in OPERATIONS if operation.name == name)
+    edges = adjacency_of([], num_entities).edges
+    inputs = in_float64(draw_inputs(operation, edges, width=6, batch=2))
+    result = operation.apply(select_backend("reference"), inputs, edges)
+    for batch, head in product(range(2), range(2)):
+        parts = (inputs[part][batch, head].tolist() for part in ("q", "k", "v"))
+        expected = torch.tensor(naive_attention(SIMILARITIES[name], *parts), dtype=torch.double)
+        torch.testing.assert_close(result[batch, head], expected)

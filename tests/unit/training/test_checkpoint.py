@@ -1,0 +1,97 @@
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+import torch
+
+from knowformer.errors import BundleError
+from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.model.config import ModelConfig
+from knowformer.model.knowformer import KnowFormer, initialize
+from knowformer.model.noise import identity_noise
+from knowformer.tensor_files import write_tensors
+from knowformer.training.checkpoint import Counters, load_checkpoint, save_checkpoint
+from knowformer.training.config import TrainingConfig
+from knowformer.training.optimizer import build_optimizer
+
+
+def fresh(
+    graph: KnowledgeGraph, seed: int, hidden_dim: int = 8
+) -> tuple[KnowFormer, torch.optim.Adam]:
+    config = ModelConfig(hidden_dim=hidden_dim, num_layers=1)
+    model = KnowFormer(config, 2 * len(graph.relations))
+    initialize(model, generator=torch.Generator().manual_seed(seed))
+    return model, build_optimizer(model, TrainingConfig())
+
+
+def step(model: KnowFormer, optimizer: torch.optim.Adam, graph: KnowledgeGraph) -> None:
+    noise = identity_noise(model.config, graph.entity_keys, seed=0)
+    heads = torch.arange(4)
+    scores = model(graph.adjacency.edges, heads, heads, identity_noise=noise)
+    optimizer.zero_grad()
+    scores.square().sum().backward()
+    optimizer.step()
+
+
+def test_model_optimiser_counters_and_best_weights_come_back_exactly(
+    tmp_path: Path, family: KnowledgeGraph
+) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    model, optimizer = fresh(family, 0)
+    step(model, optimizer, family)
+    best = {name: value.clone() for name, value in model.state_dict().items()}
+    step(model, optimizer, family)
+    counters = Counters(step=2, epoch=1, best_mrr=0.1 + 0.2, recent_losses=[0.1, 1e-9])
+    save_checkpoint(path, model, optimizer, best, counters)
+
+    other, other_optimizer = fresh(family, 1)
+    loaded_best, loaded_counters = load_checkpoint(path, other, other_optimizer)
+    assert asdict(loaded_counters) == asdict(counters)
+    assert loaded_best.keys() == best.keys()
+    assert all(torch.equal(loaded_best[name], value) for name, value in best.items())
+    # The same next step from both needs the same weights, moments and step counts.
+    step(model, optimizer, family)
+    step(other, other_optimizer, family)
+    for (name, a), b in zip(model.named_parameters(), other.parameters(), strict=True):
+        assert torch.equal(a, b), name
+        for key, value in optimizer.state[a].items():
+            assert torch.equal(value, other_optimizer.state[b][key]), (name, key)
+
+
+def test_a_checkpoint_before_the_first_step_has_no_moments(
+    tmp_path: Path, family: KnowledgeGraph
+) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    model, optimizer = fresh(family, 0)
+    save_checkpoint(path, model, optimizer, {}, Counters())
+    other, other_optimizer = fresh(family, 1)
+    best, counters = load_checkpoint(path, other, other_optimizer)
+    assert best == {}
+    assert counters == Counters()
+    assert not other_optimizer.state
+    assert all(
+        torch.equal(a, b) for a, b in zip(model.parameters(), other.parameters(), strict=True)
+    )
+
+
+def test_a_missing_checkpoint_is_named(tmp_path: Path, family: KnowledgeGraph) -> None:
+    with pytest.raises(BundleError, match=r"checkpoint\.safetensors"):
+        load_checkpoint(tmp_path / "checkpoint.safetensors", *fresh(family, 0))
+
+
+@pytest.mark.parametrize("metadata", [{}, {"counters": "not json"}, {"counters": '{"steps": 1}'}])
+def test_a_file_that_is_no_checkpoint_is_refused(
+    tmp_path: Path, family: KnowledgeGraph, metadata: dict[str, str]
+) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    model, optimizer = fresh(family, 0)
+    write_tensors(path, model.state_dict(), metadata)
+    with pytest.raises(BundleError, match="Expected a checkpoint to resume from"):
+        load_checkpoint(path, model, optimizer)
+
+
+def test_weights_of_other_settings_are_refused(tmp_path: Path, family: KnowledgeGraph) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    save_checkpoint(path, *fresh(family, 0), {}, Counters())
+    with pytest.raises(BundleError, match=r"checkpoint\.safetensors"):
+        load_checkpoint(path, *fresh(family, 0, hidden_dim=16))

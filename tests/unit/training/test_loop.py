@@ -1,0 +1,305 @@
+import inspect
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from knowformer.errors import NonFiniteLossError
+from knowformer.evaluation.evaluate import Scorer, rank_split
+from knowformer.evaluation.metrics import rank_metrics
+from knowformer.graph.dataset import Dataset, Split, TrainingSplits, load_dataset
+from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.graph.triples_io import NamedTriple
+from knowformer.model.knowformer import KnowFormer
+from knowformer.training.config import RunConfig, parse_config
+from knowformer.training.events import Event, read_events
+from knowformer.training.loop import Trainer
+
+Weights = dict[str, Tensor]
+
+
+class Stopped(Exception):  # noqa: N818
+    """What a user's Ctrl-C or a lost machine does to a run."""
+
+
+def config_of(*, seed: int = 0, **training: object) -> RunConfig:
+    settings: dict[str, Any] = {
+        "model": {
+            "hidden_dim": 8,
+            "num_layers": 1,
+            "num_query_key_hops": 1,
+            "num_value_hops": 2,
+            "num_heads": 2,
+        },
+        "training": {"batch_size": 8, "max_epochs": 2, "warmup_steps": 2, **training},
+        "seed": seed,
+    }
+    return parse_config(settings, where="test")
+
+
+def weights_of(trainer: Trainer) -> Weights:
+    return {name: value.clone() for name, value in trainer.model.state_dict().items()}
+
+
+def equal(first: Weights, second: Weights) -> bool:
+    return first.keys() == second.keys() and all(
+        torch.equal(value, second[name]) for name, value in first.items()
+    )
+
+
+def finished(splits: TrainingSplits, config: RunConfig, folder: Path) -> Trainer:
+    folder.mkdir(exist_ok=True)
+    trainer = Trainer(splits, config, folder)
+    trainer.run()
+    return trainer
+
+
+def without_clock(events: list[Event]) -> list[Event]:
+    clock = {"elapsed_seconds", "queries_per_second", "seconds_left"}
+    return [{key: value for key, value in e.items() if key not in clock} for e in events]
+
+
+@pytest.fixture(scope="module")
+def splits(ring: Dataset) -> TrainingSplits:
+    return ring.for_training()
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_seed_others(
+    tmp_path: Path, splits: TrainingSplits
+) -> None:
+    first = finished(splits, config_of(), tmp_path / "first")
+    second = finished(splits, config_of(), tmp_path / "second")
+    other = finished(splits, config_of(seed=1), tmp_path / "other")
+    assert equal(weights_of(first), weights_of(second))
+    assert not equal(weights_of(first), weights_of(other))
+    records = [read_events(tmp_path / name / "events.jsonl") for name in ("first", "second")]
+    assert without_clock(records[0]) == without_clock(records[1])
+
+
+def test_a_graph_that_was_scored_before_can_be_trained_on(tmp_path: Path, ring: Dataset) -> None:
+    graph = KnowledgeGraph(ring.train.graph.entities, ring.relations, ring.train.graph.facts)
+    splits = TrainingSplits(
+        train=Split("train", graph, graph.facts, graph.facts),
+        valid=replace(ring.for_training().valid, graph=graph),
+    )
+    trainer = Trainer(splits, config_of(max_epochs=1), tmp_path)
+    Scorer(trainer.model, graph, seed=0).score(torch.tensor([0]), torch.tensor([0]))
+    trainer.run()
+    assert trainer.counters.finished
+
+
+def test_training_lowers_the_loss_and_raises_the_validation_mrr(
+    tmp_path: Path, splits: TrainingSplits
+) -> None:
+    finished(splits, config_of(max_epochs=12, learning_rate=0.02), tmp_path)
+    events = read_events(tmp_path / "events.jsonl")
+    losses = [event["loss"] for event in events if event["kind"] == "training"]
+    mrr = [event["valid_mrr"] for event in events if event["kind"] == "validation"]
+    assert losses[-1] < 0.7 * losses[0]
+    assert max(mrr) > mrr[0]
+
+
+def test_events_have_the_names_that_scripts_rely_on(tmp_path: Path, splits: TrainingSplits) -> None:
+    trainer = finished(splits, config_of(), tmp_path)
+    events = read_events(tmp_path / "events.jsonl")
+    training = [event for event in events if event["kind"] == "training"]
+    validation = [event for event in events if event["kind"] == "validation"]
+    assert training
+    assert len(validation) == 2
+    for event in training:
+        assert {"step", "epoch", "loss", "queries_per_second"} <= event.keys()
+        assert math.isfinite(event["loss"])
+    for event in validation:
+        assert {"step", "epoch", "valid_mrr", "valid_hits@1", "valid_hits@10"} <= event.keys()
+        assert 0 < event["valid_mrr"] <= 1
+    assert validation[-1]["step"] == trainer.counters.step
+
+
+@pytest.mark.parametrize("loss", ["cross_entropy", "binary"])
+@pytest.mark.parametrize("stop_at", [1, 2, 3, 5])
+def test_a_run_that_stops_and_is_resumed_ends_with_the_same_bits(
+    tmp_path: Path, splits: TrainingSplits, stop_at: int, loss: str
+) -> None:
+    # Validations fall inside epochs too, so that resuming starts in the middle of one.
+    config = config_of(loss=loss, num_negatives=4, validations_per_epoch=2, checkpoint_minutes=0)
+    undisturbed = finished(splits, config, tmp_path / "undisturbed")
+
+    seen: list[Event] = []
+
+    def stop(event: Event) -> None:
+        seen.append(event)
+        if len(seen) == stop_at:
+            raise Stopped
+
+    folder = tmp_path / "stopped"
+    folder.mkdir()
+    with pytest.raises(Stopped):
+        Trainer(splits, config, folder, on_event=stop).run()
+    resumed = Trainer(splits, config, folder)
+    resumed.run(resume=True)
+    assert equal(weights_of(resumed), weights_of(undisturbed))
+    assert equal(resumed.best_weights, undisturbed.best_weights)
+    assert resumed.counters.step == undisturbed.counters.step
+    assert resumed.counters.best_mrr == undisturbed.counters.best_mrr
+    records = [read_events(tmp_path / name / "events.jsonl") for name in ("stopped", "undisturbed")]
+    assert without_clock(records[0]) == without_clock(records[1])
+
+
+def test_a_finished_run_that_is_resumed_is_left_as_it_is(
+    tmp_path: Path, splits: TrainingSplits
+) -> None:
+    first = finished(splits, config_of(), tmp_path)
+    record = (tmp_path / "events.jsonl").read_bytes()
+    again = Trainer(splits, config_of(), tmp_path)
+    again.run(resume=True)
+    assert equal(weights_of(again), weights_of(first))
+    assert (tmp_path / "events.jsonl").read_bytes() == record
+
+
+def test_a_loss_that_is_not_a_number_stops_the_run_before_the_update(
+    tmp_path: Path, splits: TrainingSplits
+) -> None:
+    trainer = Trainer(splits, config_of(), tmp_path)
+    with torch.no_grad():
+        trainer.model.query_relations.weight.fill_(torch.nan)
+    before = weights_of(trainer)
+    with pytest.raises(
+        NonFiniteLossError, match=r"got nan at step 0 on a batch of 8 queries .*ids\): \[\["
+    ):
+        trainer.run()
+    for name, value in trainer.model.state_dict().items():
+        assert torch.equal(value.nan_to_num(7.0), before[name].nan_to_num(7.0)), name
+
+
+def test_the_step_that_failed_is_named(tmp_path: Path, splits: TrainingSplits) -> None:
+    def poison(event: Event) -> None:
+        if event["kind"] == "validation":
+            with torch.no_grad():
+                trainer.model.query_relations.weight.fill_(torch.inf)
+
+    trainer = Trainer(splits, config_of(), tmp_path, on_event=poison)
+    with pytest.raises(NonFiniteLossError) as caught:
+        trainer.run()
+    steps = [event["step"] for event in read_events(tmp_path / "events.jsonl")]
+    assert f"at step {steps[-1]} on a batch" in str(caught.value)
+    assert steps[-1] > 0
+
+
+def test_a_gradient_that_is_not_finite_stops_the_run_before_the_update(
+    tmp_path: Path, splits: TrainingSplits
+) -> None:
+    trainer = Trainer(splits, config_of(), tmp_path)
+    first, last = trainer.model.score[0], trainer.model.score[2]
+    with torch.no_grad():
+        # Nearly equal scores have a finite loss; factors this large overflow on the way back.
+        trainer.model.layers[-1].output_norm.weight.fill_(1e-30)
+        first.weight.fill_(1e20)
+        first.bias.fill_(1e-3)
+        last.weight.fill_(3e38)
+    before = weights_of(trainer)
+    with pytest.raises(NonFiniteLossError, match=r"a finite gradient.* at step 0 on a batch of 8"):
+        trainer.run()
+    assert equal(weights_of(trainer), before)
+
+
+def test_the_weights_kept_are_those_of_the_best_validation(
+    tmp_path: Path, splits: TrainingSplits
+) -> None:
+    kept: list[tuple[int, Weights]] = []
+
+    def keep(model: KnowFormer, event: Event) -> None:
+        weights = {name: value.clone() for name, value in model.state_dict().items()}
+        kept.append((event["step"], weights))
+
+    # A rate far too high: the run soon gets worse, so the best is not the last.
+    config = config_of(max_epochs=8, learning_rate=0.2, schedule="constant", gradient_clip=100.0)
+    trainer = Trainer(splits, config, tmp_path, on_best=keep)
+    model = trainer.run()
+    validation = [e for e in read_events(tmp_path / "events.jsonl") if e["kind"] == "validation"]
+    best = max(validation, key=lambda event: event["valid_mrr"])
+    assert best is not validation[-1]
+    assert trainer.counters.best_mrr == best["valid_mrr"]
+    assert trainer.counters.best_step == best["step"] == kept[-1][0]
+    assert equal(weights_of(trainer), kept[-1][1])
+    ranks, _, _ = rank_split(Scorer(model, splits.valid.graph, seed=0), splits.valid)
+    assert rank_metrics(ranks.realistic)["mrr"] == pytest.approx(best["valid_mrr"], abs=1e-9)
+
+
+def test_patience_ends_a_run_that_no_longer_improves(
+    tmp_path: Path, splits: TrainingSplits
+) -> None:
+    # A rate too small to change any rank: the first validation is never beaten.
+    finished(splits, config_of(max_epochs=50, learning_rate=1e-12, patience=3), tmp_path)
+    events = read_events(tmp_path / "events.jsonl")
+    best = [event["best"] for event in events if event["kind"] == "validation"]
+    assert best == [True, False, False, False]
+
+
+def test_a_time_budget_ends_the_run_near_it(tmp_path: Path, splits: TrainingSplits) -> None:
+    finished(splits, config_of(max_epochs=1), tmp_path / "warm-up")  # kernels may be compiled
+    config = config_of(max_epochs=10**6, max_minutes=0.01)
+    started = time.perf_counter()
+    trainer = finished(splits, config, tmp_path / "run")
+    seconds = time.perf_counter() - started
+    assert 0.5 < seconds < 5.0
+    assert trainer.progress() == 1.0
+    assert trainer.counters.finished
+    events = read_events(tmp_path / "run" / "events.jsonl")
+    assert [event for event in events if event["kind"] == "validation"][-1] == events[-1]
+    assert events[-1]["step"] == trainer.counters.step
+
+
+def test_a_run_trains_each_epoch_on_every_query(tmp_path: Path, splits: TrainingSplits) -> None:
+    trainer = finished(splits, config_of(targets="one", max_epochs=3), tmp_path)
+    num_batches = math.ceil(2 * len(splits.train.facts) / 8)
+    assert trainer.counters.step == 3 * num_batches
+    assert trainer.counters.epoch == 3
+
+
+def test_validation_uses_a_seeded_sample_of_many_facts(
+    tmp_path: Path, splits: TrainingSplits
+) -> None:
+    valid = splits.valid
+    assert len(valid.facts) > 1
+    chosen = set()
+    for seed in range(4):
+        config = config_of(seed=seed, max_valid_facts=1, max_epochs=1)
+        trainer = finished(splits, config, tmp_path / f"seed {seed}")
+        scorer = Scorer(trainer.model, valid.graph, seed=seed)
+        mrr = []
+        for fact in valid.facts:
+            ranks, _, _ = rank_split(scorer, replace(valid, facts=fact.unsqueeze(0)))
+            mrr.append(rank_metrics(ranks.realistic)["mrr"])
+        # The figure is that of a single fact, and not always of the same one.
+        of_fact = [abs(value - trainer.counters.best_mrr) for value in mrr]
+        assert min(of_fact) < 1e-9
+        chosen.add(of_fact.index(min(of_fact)))
+    assert len(chosen) > 1
+
+
+def test_selection_never_reads_test_facts(
+    tmp_path: Path,
+    ring_triples: Sequence[NamedTriple],
+    write_triples: Callable[[Path, Sequence[NamedTriple]], Path],
+) -> None:
+    """Runs on data sets that differ in their test facts alone are the same to the last bit."""
+    annotations = inspect.signature(Trainer.__init__).parameters
+    assert annotations["splits"].annotation is TrainingSplits
+    train, valid = ring_triples[:24], ring_triples[24:28]
+    tests = {"right": ring_triples[28:], "wrong": [(t, r, h) for h, r, t in ring_triples[28:]]}
+    runs = []
+    for name, test in tests.items():
+        for part, triples in (("train", train), ("valid", valid), ("test", test)):
+            write_triples(tmp_path / name / f"{part}.txt", triples)
+        dataset = load_dataset(tmp_path / name)
+        runs.append(finished(dataset.for_training(), config_of(), tmp_path / f"run of {name}"))
+    assert equal(weights_of(runs[0]), weights_of(runs[1]))
+    assert runs[0].counters.best_mrr == runs[1].counters.best_mrr
+    records = [read_events(tmp_path / f"run of {name}" / "events.jsonl") for name in tests]
+    assert without_clock(records[0]) == without_clock(records[1])

@@ -36,8 +36,6 @@ from knowformer.training.loop import Trainer
 
 Evidence = Literal["all", "train"]
 
-BATCH_SIZE = 16
-
 
 @dataclass(frozen=True)
 class Answer:
@@ -70,21 +68,29 @@ class Answers:
 class Reasoner:
     """A trained model with a graph to answer on."""
 
-    def __init__(self, bundle: Bundle, graph: KnowledgeGraph, known_facts: Tensor) -> None:
+    def __init__(
+        self, bundle: Bundle, graph: KnowledgeGraph, known_facts: Tensor, *, threads: int = 0
+    ) -> None:
         """Binds a loaded run to a graph; use ``from_pretrained``."""
         self.config = bundle.config
         self.dataset = bundle.dataset
         self.model = bundle.model
         self.folder = bundle.folder
         self.graph = graph
-        self._scorer = Scorer(bundle.model, graph, seed=bundle.config.seed)
+        self._threads = threads
+        self._scorer = Scorer(bundle.model, graph, seed=bundle.config.seed, threads=threads)
         self._known = KnownAnswers(
             known_facts, num_entities=len(graph.entities), num_relations=len(graph.relations)
         )
 
     @classmethod
     def from_pretrained(
-        cls, run: str | Path, *, graph: str | Path | None = None, evidence: Evidence = "all"
+        cls,
+        run: str | Path,
+        *,
+        graph: str | Path | None = None,
+        evidence: Evidence = "all",
+        threads: int = 0,
     ) -> "Reasoner":
         """Loads a run folder.
 
@@ -93,6 +99,7 @@ class Reasoner:
             graph: answer on this graph instead: a triples file, a folder or a catalogue name whose
                 relations are among the model's; its entities may all be new.
             evidence: facts to reason from: ``all`` that the data set has, or those of ``train``.
+            threads: CPU threads; 0 takes all cores.
 
         Raises:
             BundleError: the run is missing or broken.
@@ -102,12 +109,11 @@ class Reasoner:
         dataset = bundle.dataset
         if graph is not None:
             other = load_graph(graph, dataset.relations)
-            return cls(bundle, other, other.facts)
+            return cls(bundle, other, other.facts, threads=threads)
         own = dataset.test
         facts = own.known if evidence == "all" else own.graph.facts
-        return cls(
-            bundle, KnowledgeGraph(own.graph.entities, own.graph.relations, facts), own.known
-        )
+        known_graph = KnowledgeGraph(own.graph.entities, own.graph.relations, facts)
+        return cls(bundle, known_graph, own.known, threads=threads)
 
     def answer(
         self,
@@ -185,6 +191,7 @@ class Reasoner:
             dataset,
             split,
             seed=seed,
+            threads=self._threads,
             progress=progress,
             trained_on=self.dataset.train.graph,
         )
@@ -209,14 +216,7 @@ class Reasoner:
         relations = torch.arange(len(self.graph.relations))
         heads = torch.full_like(relations, self.graph.entities.id(head))
         at = self.graph.entities.id(tail)
-        scores = torch.cat(
-            [
-                self._scorer.score(some_heads, some_relations)
-                for some_heads, some_relations in zip(
-                    heads.split(BATCH_SIZE), relations.split(BATCH_SIZE), strict=True
-                )
-            ]
-        )
+        scores = self._scorer.score(heads, relations)
         known = self._known.mask(heads, relations)
         return scores[:, at], self._log_probabilities(scores)[:, at], known[:, at]
 
@@ -266,8 +266,6 @@ def train(
         config = config or RunConfig()
         dataset = graph if isinstance(graph, Dataset) else load_dataset(graph, seed=config.seed)
         start_run(folder, config, dataset)
-    if config.threads:
-        torch.set_num_threads(config.threads)
 
     def keep_best(model: KnowFormer, event: Event) -> None:
         save_weights(folder, model)
@@ -286,7 +284,7 @@ def train(
             folder / "learning_curve.png",
             title=f"{dataset.name}, seed {config.seed}",
         )
-    return Reasoner.from_pretrained(folder)
+    return Reasoner.from_pretrained(folder, threads=config.threads)
 
 
 def _stored_settings(folder: Path, wanted: RunConfig | None) -> RunConfig:

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +49,12 @@ def command_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, s
 def command(command_environment: dict[str, str]) -> Callable[..., Finished]:
     """Runs ``knowformer ARGUMENTS`` and returns what it printed."""
 
-    def run(*arguments: str | Path, **options: Any) -> Finished:
+    def run(
+        *arguments: str | Path, variables: Mapping[str, str] | None = None, **options: Any
+    ) -> Finished:
         return subprocess.run(
             [COMMAND, *map(str, arguments)],
-            env=command_environment,
+            env=command_environment | dict(variables or {}),
             capture_output=True,
             encoding="utf-8",
             timeout=120,

@@ -245,6 +245,23 @@ def test_the_training_graph_given_again_is_not_called_inductive(
     assert report["protocol"]["setting"] == "transductive"
 
 
+@pytest.mark.slow
+def test_names_that_the_terminal_cannot_print_end_no_command(
+    family_run: Path, tmp_path: Path, read_json: Callable[..., Any], succeed: Callable[..., str]
+):
+    graph = tmp_path / "new.tsv"
+    graph.write_text("日本\tparent_of\tRenée 😀\n:100:\tparent_of\t[b]\n", "utf-8")
+    question = ["answer", family_run, "--graph", graph, "--head", "日本", "--relation", "parent_of"]
+    plain = {"PYTHONIOENCODING": "ascii"}
+    names = {"日本", "Renée 😀", ":100:", "[b]"}
+    printed = read_json(*question, variables=plain)
+    assert {answer["entity"] for answer in printed["answers"]} == names
+    table = succeed(*question, variables=plain)
+    assert r"Ren\xe9e" in table
+    assert ":100:" in table
+    assert "[b]" in table
+
+
 def split_lines(folder: Path, lines: list[str]) -> None:
     """Every 8th fact to valid, every 8th to test; the rest to train."""
     folder.mkdir()

@@ -21,7 +21,7 @@ SETTINGS = [
 
 def wait_until(happened: Callable[[], bool], process: subprocess.Popen[bytes]) -> bool:
     """Waits as closely as it can; returns False when the process ended before."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while process.poll() is None and time.monotonic() < deadline:
         if happened():
             return True

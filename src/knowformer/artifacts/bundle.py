@@ -138,7 +138,9 @@ def load_bundle(folder: Path) -> Bundle:
     """
     config = load_config(folder)
     dataset = load_run_dataset(folder)
-    model = KnowFormer(config.model, num_with_inverses(len(dataset.relations)))
+    model = KnowFormer(
+        config.model, num_with_inverses(len(dataset.relations)), backend=config.backend
+    )
     path = folder / "model.safetensors"
     if not path.exists():
         raise BundleError(

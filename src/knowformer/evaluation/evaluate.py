@@ -18,20 +18,31 @@ from knowformer.graph.inverse import base_relation, is_inverse, with_inverse_fac
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.model.knowformer import KnowFormer
 from knowformer.model.noise import identity_noise
+from knowformer.model.slices import slice_size
 from knowformer.queries.batches import evaluation_batches
 from knowformer.queries.known_answers import KnownAnswers
+from knowformer.workers import shared_workers
 
 Progress = Callable[[int, int], None]
+
+BATCH_SIZE = 64  # queries scored between two reports of progress
 
 
 class Scorer:
     """A model bound to a graph and a seed: queries in, repeatable scores out."""
 
     def __init__(
-        self, model: KnowFormer, graph: KnowledgeGraph, *, seed: int, sample: int = 0
+        self,
+        model: KnowFormer,
+        graph: KnowledgeGraph,
+        *,
+        seed: int,
+        sample: int = 0,
+        threads: int = 0,
     ) -> None:
         self.model = model
         self.graph = graph
+        self._workers = shared_workers(threads)
         self._noise = identity_noise(
             model.config, graph.entity_keys, seed=seed, draw=f"inference-{sample}"
         )
@@ -40,15 +51,23 @@ class Scorer:
         """Returns the scores of every entity for every query."""
         # Built once and kept: were they built in inference mode, training could not use them later.
         edges = self.graph.adjacency.edges
-        with torch.inference_mode():
-            return self.model(edges, heads, relations, identity_noise=self._noise)
+        size = 1
+        if self.model.is_batch_invariant:
+            size = slice_size(len(heads), len(self.graph.entities), self.model.config.hidden_dim)
+
+        def score_slice(first: int) -> Tensor:
+            part = slice(first, first + size)
+            with torch.inference_mode():
+                return self.model(edges, heads[part], relations[part], identity_noise=self._noise)
+
+        return torch.cat(self._workers.map(score_slice, range(0, len(heads), size)))
 
 
 def rank_split(
     scorer: Scorer,
     split: Split,
     *,
-    batch_size: int = 16,
+    batch_size: int = BATCH_SIZE,
     progress: Progress | None = None,
 ) -> tuple[Ranks, Int[Tensor, "F 3"], int]:
     """Ranks every fact of a split in both directions.
@@ -83,7 +102,7 @@ def evaluate(
     split_name: str = "test",
     *,
     seed: int,
-    batch_size: int = 16,
+    threads: int = 0,
     progress: Progress | None = None,
     trained_on: KnowledgeGraph | None = None,
 ) -> EvaluationReport:
@@ -94,16 +113,14 @@ def evaluate(
         dataset: gives the split, its graph, its filter and the training facts.
         split_name: ``test``, ``valid`` or ``train``.
         seed: of the identity noise.
-        batch_size: queries scored at once; it changes the speed, not the numbers.
+        threads: CPU threads, 0 for all cores; they change the speed, not the numbers.
         progress: called with facts done and facts in all.
         trained_on: the graph the model was trained on, if it is not the data set's training graph.
     """
     started = time.perf_counter()
     split = dataset.split(split_name)
-    scorer = Scorer(model, split.graph, seed=seed)
-    ranks, directed, num_queries = rank_split(
-        scorer, split, batch_size=batch_size, progress=progress
-    )
+    scorer = Scorer(model, split.graph, seed=seed, threads=threads)
+    ranks, directed, num_queries = rank_split(scorer, split, progress=progress)
     asks_head = is_inverse(directed[:, 1], len(split.graph.relations))
     overall = metrics_by_policy(ranks)
     return EvaluationReport(

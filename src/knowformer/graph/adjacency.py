@@ -37,17 +37,26 @@ class Adjacency:
     @cached_property
     def edges(self) -> Edges:
         """The edges in the form that kernels take."""
-        offsets = torch.searchsorted(self.receiver, torch.arange(self.num_entities + 1))
+        entities = torch.arange(self.num_entities + 1)
         pair: Tensor
         message: Tensor
         pair, message = torch.unique(self.sender * self._width + self.relation, return_inverse=True)
+        by_message = torch.argsort(message, stable=True)
+        message_sender = pair // self._width
+        messages = torch.arange(len(pair) + 1)
         return Edges(
             num_entities=self.num_entities,
             num_relations=self._width,
-            offsets=offsets,
-            message=message,
-            message_sender=pair // self._width,
-            message_relation=pair % self._width,
+            offsets=torch.searchsorted(self.receiver, entities).int(),
+            sender=self.sender.int(),
+            relation=self.relation.int(),
+            message=message.int(),
+            sender_offsets=torch.searchsorted(message_sender, entities).int(),
+            message_sender=message_sender.int(),
+            message_relation=(pair % self._width).int(),
+            message_offsets=torch.searchsorted(message[by_message], messages).int(),
+            receiver=self.receiver[by_message].int(),
+            by_message=by_message,
         )
 
     def without_facts(self, facts: Int[Tensor, "N 3"]) -> Bool[Tensor, " E"]:

@@ -1,11 +1,12 @@
 """The ``knowformer`` command. Exit codes: 0 good, 2 the input is at fault, 1 our fault."""
 
+import codecs
+import io
 import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import torch
 import typer
 from rich.console import Console
 from rich.markup import escape
@@ -166,8 +167,7 @@ def evaluate_command(
     as_json: JsonOption = False,
 ) -> None:
     """Rank every fact of a split against all entities, known facts filtered out."""
-    _use_threads(threads)
-    reasoner = Reasoner.from_pretrained(run)
+    reasoner = Reasoner.from_pretrained(run, threads=threads)
     with counting_progress(err, "rank") as progress:
         task = progress.add_task("rank", total=None)
         report = reasoner.evaluate(
@@ -201,18 +201,12 @@ def answer_command(
     as_json: JsonOption = False,
 ) -> None:
     """Answer a question: give two of --head, --relation and --tail, and get the third."""
-    _use_threads(threads)
-    reasoner = Reasoner.from_pretrained(run, graph=graph, evidence=evidence)
+    reasoner = Reasoner.from_pretrained(run, graph=graph, evidence=evidence, threads=threads)
     answers = reasoner.answer(head=head, relation=relation, tail=tail, k=k, new_only=new_only)
     if as_json:
         _print_json(answers_response(answers))
     else:
         out.print(answers_table(answers))
-
-
-def _use_threads(threads: int) -> None:
-    if threads:
-        torch.set_num_threads(threads)
 
 
 def _print_line(text: str) -> None:
@@ -221,11 +215,15 @@ def _print_line(text: str) -> None:
 
 
 def _print_json(content: Any) -> None:
-    sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    # Names as they are where they can be printed, else as JSON's own escapes.
+    ascii_only = codecs.lookup(sys.stdout.encoding or "ascii").name != "utf-8"
+    sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=ascii_only) + "\n")
 
 
 def main() -> None:
     """Runs the command; a user's mistake ends in one clear sentence, never in a traceback."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as stderr is: no name ends a command
     try:
         app()
     except KnowformerError as error:

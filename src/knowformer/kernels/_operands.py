@@ -1,31 +1,63 @@
-"""What kernels take besides plain tensors: the edges of a graph and the weights of a hop."""
+"""What kernels take besides plain tensors: the edges of a graph, weights, and dropout's bytes."""
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Int32, UInt8
 from torch import Tensor
+
+Similarity = Literal["linear", "exponential", "random_features"]
+
+Linear = tuple[Float[Tensor, "D D"], Float[Tensor, " D"]]  # (out x in), bias
+Norm = tuple[Float[Tensor, " D"], Float[Tensor, " D"]]  # weight, bias
 
 
 @dataclass(frozen=True)
 class Edges:
-    """The graph as kernels see it: edges sorted by receiver, so each receiver owns one run of them.
+    """The graph as kernels see it, sorted twice: by receiver to gather, by sender to scatter.
 
-    Edges that leave one sender by one relation carry the same message; ``message`` says which.
+    Edges that leave one sender by one relation carry the same message. Messages are numbered by
+    sender and relation, so each sender owns one run of them, and each message one run of edges.
     """
 
     num_entities: int
     num_relations: int
-    offsets: Int[Tensor, " V+1"]  # edges of receiver u are offsets[u] .. offsets[u + 1]
-    message: Int[Tensor, " E"]  # which message an edge carries
-    message_sender: Int[Tensor, " M"]
-    message_relation: Int[Tensor, " M"]
+    # Edges by receiver: those of u are offsets[u] .. offsets[u + 1].
+    offsets: Int32[Tensor, " V+1"]
+    sender: Int32[Tensor, " E"]
+    relation: Int32[Tensor, " E"]
+    message: Int32[Tensor, " E"]
+    # Messages by sender: those of v are sender_offsets[v] .. sender_offsets[v + 1].
+    sender_offsets: Int32[Tensor, " V+1"]
+    message_sender: Int32[Tensor, " M"]
+    message_relation: Int32[Tensor, " M"]
+    # Edges by message: those of m are message_offsets[m] .. message_offsets[m + 1].
+    message_offsets: Int32[Tensor, " M+1"]
+    receiver: Int32[Tensor, " E"]
+    by_message: Int[Tensor, " E"]  # where each of these stands in the order by receiver
 
     def keep(self, kept: Bool[Tensor, " E"]) -> "Edges":
-        """Returns the edges that are kept. Compaction, never a new sort: the order stays."""
-        before = torch.zeros(len(kept) + 1, dtype=torch.long)
-        torch.cumsum(kept, 0, out=before[1:])
-        return replace(self, offsets=before[self.offsets], message=self.message[kept])
+        """Returns the edges that are kept. Compaction, never a new sort: both orders stay."""
+        kept_by_message = kept[self.by_message]
+        before = _counts_before(kept)
+        return replace(
+            self,
+            offsets=before[self.offsets],
+            sender=self.sender[kept],
+            relation=self.relation[kept],
+            message=self.message[kept],
+            message_offsets=_counts_before(kept_by_message)[self.message_offsets],
+            receiver=self.receiver[kept_by_message],
+            by_message=before[self.by_message[kept_by_message]].long(),
+        )
+
+
+def _counts_before(kept: Bool[Tensor, " E"]) -> Int32[Tensor, " E+1"]:
+    """How many are kept before each position."""
+    counts = torch.zeros(len(kept) + 1, dtype=torch.int32)
+    torch.cumsum(kept, 0, dtype=torch.int32, out=counts[1:])
+    return counts
 
 
 @dataclass(frozen=True)
@@ -37,5 +69,42 @@ class HopWeights:
     """
 
     self_weight: Float[Tensor, " D"]
-    linear: tuple[tuple[Float[Tensor, "D D"], Float[Tensor, " D"]], ...]  # (out x in, bias)
-    norm: tuple[Float[Tensor, " D"], Float[Tensor, " D"]] | None
+    linear: tuple[Linear, ...]
+    norm: Norm | None
+
+
+@dataclass(frozen=True)
+class InputWeights:
+    """Weights of a stream's input: two linear maps; the first one's bias is in ``extra``."""
+
+    first: Float[Tensor, "D D"]
+    second: Float[Tensor, "D D"]
+    bias: Float[Tensor, " D"]
+    head_bonus: Float[Tensor, " D"] | None  # joins the hidden layer at the query's head
+
+
+@dataclass(frozen=True)
+class AttendWeights:
+    """Weights of attention, feed-forward and their norms."""
+
+    query: Linear
+    key: Linear
+    attention_norm: Norm
+    expand: Linear
+    contract: Linear
+    output_norm: Norm
+    similarity: Similarity
+    features: Float[Tensor, "H C F"] | None  # directions of random features
+
+
+@dataclass(frozen=True)
+class Dropout:
+    """Which hidden activations stay: those whose random byte is at least ``threshold``."""
+
+    random_bytes: UInt8[Tensor, "B V D"]
+    threshold: int  # of 256: a rate of 0.1 drops 26 of 256
+
+    @property
+    def scale(self) -> float:
+        """What is kept is scaled so that its mean stays."""
+        return 256.0 / (256.0 - self.threshold)

@@ -4,16 +4,30 @@ Everything is a function of one query at a time: no sum crosses the batch, so a 
 not depend on its batch mates.
 """
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-from torch.nn.functional import embedding_bag, layer_norm, linear
+import math
 
-from knowformer.kernels._operands import Edges, HopWeights
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn.functional import embedding_bag, layer_norm, linear, normalize
+
+from knowformer.kernels._operands import (
+    AttendWeights,
+    Dropout,
+    Edges,
+    HopWeights,
+    InputWeights,
+    Similarity,
+)
 
 
 class ReferenceBackend:
     """The backend that the others are measured against."""
+
+    def is_batch_invariant(self, *, width: int, num_heads: int, similarity: Similarity) -> bool:
+        """Never: BLAS picks its routine by the size of the whole batch."""
+        del width, num_heads, similarity
+        return False
 
     def hop(
         self,
@@ -30,27 +44,66 @@ class ReferenceBackend:
             return update
         return states + layer_norm(update, update.shape[-1:], *weights.norm)
 
-    def linear_attention(
-        self, q: Float[Tensor, "B H V C"], k: Float[Tensor, "B H V C"], v: Float[Tensor, "B H V C"]
-    ) -> Float[Tensor, "B H V C"]:
-        """See ``Backend.linear_attention``: q (k^T v) needs no V x V matrix."""
-        num_entities = v.shape[-2]
-        total = v.sum(-2, keepdim=True) + q @ (k.mT @ v)
-        attention_mass = num_entities + _row_dot(q, k.sum(-2, keepdim=True))
-        return _join_self(v, total, attention_mass)
+    def stream_input(
+        self,
+        states: Float[Tensor, "B V D"] | None,
+        extra: Float[Tensor, "V_or_1 D"],
+        weights: InputWeights,
+        *,
+        heads: Int[Tensor, " B"] | None,
+        num_queries: int,
+        num_entities: int,
+    ) -> Float[Tensor, "B V D"]:
+        """See ``Backend.stream_input``."""
+        hidden = extra.expand(num_queries, num_entities, -1)
+        if states is not None:
+            hidden = hidden + linear(states, weights.first)
+        if heads is not None and weights.head_bonus is not None:
+            is_head = torch.arange(num_entities) == heads[:, None]
+            hidden = hidden + is_head[..., None] * weights.head_bonus
+        return linear(torch.relu(hidden), weights.second, weights.bias)
 
-    def feature_attention(
-        self, q: Float[Tensor, "B H V F"], k: Float[Tensor, "B H V F"], v: Float[Tensor, "B H V C"]
-    ) -> Float[Tensor, "B H V C"]:
-        """See ``Backend.feature_attention``."""
-        return _join_self(v, q @ (k.mT @ v), _row_dot(q, k.sum(-2, keepdim=True)))
+    def attend(
+        self,
+        states: Float[Tensor, "B V D"],
+        query_key_states: Float[Tensor, "B V D"],
+        value_states: Float[Tensor, "B V D"],
+        weights: AttendWeights,
+        *,
+        num_heads: int,
+        dropout: Dropout | None,
+    ) -> Float[Tensor, "B V D"]:
+        """See ``Backend.attend``."""
+        q = normalize(split_heads(linear(query_key_states, *weights.query), num_heads), dim=-1)
+        k = normalize(split_heads(linear(query_key_states, *weights.key), num_heads), dim=-1)
+        v = split_heads(value_states, num_heads)
+        if weights.similarity == "linear":
+            gathered = linear_attention(q, k, v)
+        elif weights.similarity == "exponential":
+            gathered = dense_attention(q, k, v)
+        else:
+            assert weights.features is not None
+            q, k = positive_features(q, weights.features), positive_features(k, weights.features)
+            gathered = feature_attention(q, k, v)
+        return self.finish_layer(
+            states, gathered.transpose(1, 2).flatten(2), weights, dropout=dropout
+        )
 
-    def dense_attention(
-        self, q: Float[Tensor, "B H V C"], k: Float[Tensor, "B H V C"], v: Float[Tensor, "B H V C"]
-    ) -> Float[Tensor, "B H V C"]:
-        """See ``Backend.dense_attention``."""
-        similarity = torch.exp(q @ k.mT)
-        return _join_self(v, similarity @ v, similarity.sum(-1, keepdim=True))
+    def finish_layer(
+        self,
+        states: Float[Tensor, "B V D"],
+        gathered: Float[Tensor, "B V D"],
+        weights: AttendWeights,
+        *,
+        dropout: Dropout | None,
+    ) -> Float[Tensor, "B V D"]:
+        """Residual, norm, feed-forward, residual, norm (eq. 11)."""
+        shape = states.shape[-1:]
+        a = layer_norm(states + gathered, shape, *weights.attention_norm)
+        hidden = torch.relu(linear(a, *weights.expand))
+        if dropout is not None:
+            hidden = hidden * (dropout.random_bytes >= dropout.threshold) * dropout.scale
+        return layer_norm(a + linear(hidden, *weights.contract), shape, *weights.output_norm)
 
 
 def sum_messages(
@@ -60,16 +113,53 @@ def sum_messages(
 
     Messages are made once per distinct (sender, relation), then summed per receiver.
     """
+    if len(edges.message) == 0:
+        return torch.zeros_like(states)
     batch_size, num_entities, width = states.shape
     senders = states.transpose(0, 1).index_select(0, edges.message_sender)
     relations = relation_vectors.transpose(0, 1).index_select(0, edges.message_relation)
     messages = (senders * relations).flatten(1)
-    if len(edges.message) == 0:
-        return torch.zeros_like(states)
     sums = embedding_bag(
         edges.message, messages, edges.offsets, mode="sum", include_last_offset=True
     )
     return sums.view(num_entities, batch_size, width).transpose(0, 1)
+
+
+def split_heads(states: Float[Tensor, "B V D"], num_heads: int) -> Float[Tensor, "B H V C"]:
+    """Gives each head its share of the width."""
+    return states.unflatten(-1, (num_heads, -1)).transpose(1, 2)
+
+
+def linear_attention(
+    q: Float[Tensor, "B H V C"], k: Float[Tensor, "B H V C"], v: Float[Tensor, "B H V C"]
+) -> Float[Tensor, "B H V C"]:
+    """Similarity 1 + q.k (eq. 10), linear in V: q (k^T v) needs no V x V matrix."""
+    total = v.sum(-2, keepdim=True) + q @ (k.mT @ v)
+    attention_mass = v.shape[-2] + _row_dot(q, k.sum(-2, keepdim=True))
+    return _join_self(v, total, attention_mass)
+
+
+def feature_attention(
+    q: Float[Tensor, "B H V F"], k: Float[Tensor, "B H V F"], v: Float[Tensor, "B H V C"]
+) -> Float[Tensor, "B H V C"]:
+    """Similarity q.k of non-negative features, linear in V."""
+    return _join_self(v, q @ (k.mT @ v), _row_dot(q, k.sum(-2, keepdim=True)))
+
+
+def dense_attention(
+    q: Float[Tensor, "B H V C"], k: Float[Tensor, "B H V C"], v: Float[Tensor, "B H V C"]
+) -> Float[Tensor, "B H V C"]:
+    """Similarity exp(q.k), quadratic in V."""
+    similarity = torch.exp(q @ k.mT)
+    return _join_self(v, similarity @ v, similarity.sum(-1, keepdim=True))
+
+
+def positive_features(
+    unit: Float[Tensor, "B H V C"], directions: Float[Tensor, "H C F"]
+) -> Float[Tensor, "B H V F"]:
+    """Positive random features: their inner product estimates exp(q.k) without bias."""
+    exponent = unit @ directions.to(unit.dtype) - 0.5 * unit.square().sum(-1, keepdim=True)
+    return torch.exp(exponent) / math.sqrt(directions.shape[-1])
 
 
 def _row_dot(

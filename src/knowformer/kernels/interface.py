@@ -7,20 +7,49 @@ A backend is right when its error is within twice that of plain float32 torch, m
 the reference in float64, gradients included.
 """
 
+import importlib
+import logging
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Protocol, runtime_checkable
 
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from knowformer.errors import BackendUnavailableError, suggest
 from knowformer.kernels import _reference
-from knowformer.kernels._operands import Edges, HopWeights
+from knowformer.kernels._operands import (
+    AttendWeights,
+    Dropout,
+    Edges,
+    HopWeights,
+    InputWeights,
+    Similarity,
+)
+
+__all__ = [
+    "AttendWeights",
+    "Backend",
+    "Dropout",
+    "Edges",
+    "HopWeights",
+    "InputWeights",
+    "Similarity",
+    "backend_names",
+    "select_backend",
+]
+
+
+_logger = logging.getLogger(__name__)
 
 
 @runtime_checkable
 class Backend(Protocol):
     """The operations of the model that cost time."""
+
+    def is_batch_invariant(self, *, width: int, num_heads: int, similarity: Similarity) -> bool:
+        """Whether a query's bits are the same in any batch; if not, score queries one by one."""
+        ...
 
     def hop(
         self,
@@ -32,44 +61,89 @@ class Backend(Protocol):
         """One message-passing step (eq. 6 and 7): gather, multiply by relation, sum, update."""
         ...
 
-    def linear_attention(
-        self, q: Float[Tensor, "B H V C"], k: Float[Tensor, "B H V C"], v: Float[Tensor, "B H V C"]
-    ) -> Float[Tensor, "B H V C"]:
-        """All-pairs attention with similarity 1 + q.k (eq. 10), linear in V."""
+    def stream_input(
+        self,
+        states: Float[Tensor, "B V D"] | None,
+        extra: Float[Tensor, "V_or_1 D"],
+        weights: InputWeights,
+        *,
+        heads: Int[Tensor, " B"] | None,
+        num_queries: int,
+        num_entities: int,
+    ) -> Float[Tensor, "B V D"]:
+        """What a stream starts from: second @ relu(first @ states + extra + bonus at the head).
+
+        Args:
+            states: entity states; None stands for zero, as in the first layer.
+            extra: what joins the hidden layer, per entity or the same for all.
+            weights: of the two linear maps.
+            heads: each query's head, where the bonus goes; None if there is no bonus.
+            num_queries: B.
+            num_entities: V.
+        """
         ...
 
-    def feature_attention(
-        self, q: Float[Tensor, "B H V F"], k: Float[Tensor, "B H V F"], v: Float[Tensor, "B H V C"]
-    ) -> Float[Tensor, "B H V C"]:
-        """All-pairs attention with similarity q.k of non-negative features, linear in V."""
+    def attend(
+        self,
+        states: Float[Tensor, "B V D"],
+        query_key_states: Float[Tensor, "B V D"],
+        value_states: Float[Tensor, "B V D"],
+        weights: AttendWeights,
+        *,
+        num_heads: int,
+        dropout: Dropout | None,
+    ) -> Float[Tensor, "B V D"]:
+        """All-pairs attention (eq. 8 to 10), then residual, norm, feed-forward, norm (eq. 11)."""
         ...
 
-    def dense_attention(
-        self, q: Float[Tensor, "B H V C"], k: Float[Tensor, "B H V C"], v: Float[Tensor, "B H V C"]
-    ) -> Float[Tensor, "B H V C"]:
-        """All-pairs attention with similarity exp(q.k), quadratic in V."""
+    def finish_layer(
+        self,
+        states: Float[Tensor, "B V D"],
+        gathered: Float[Tensor, "B V D"],
+        weights: AttendWeights,
+        *,
+        dropout: Dropout | None,
+    ) -> Float[Tensor, "B V D"]:
+        """The part of ``attend`` after the attention, for models without it."""
         ...
 
 
-__all__ = ["Backend", "Edges", "HopWeights", "backend_names", "select_backend"]
+def _cpu_backend() -> Backend:
+    if find_spec("numba") is None:
+        raise BackendUnavailableError(
+            "Expected Numba for the cpu backend, found none. Install it with 'pip install numba', "
+            "or choose the reference backend."
+        )
+    # Imported when chosen: Numba takes a while to load.
+    backend: Backend = importlib.import_module("knowformer.kernels._cpu").CpuBackend()
+    return backend
 
-_BACKENDS: dict[str, Callable[[], Backend]] = {"reference": _reference.ReferenceBackend}
+
+_BACKENDS: dict[str, Callable[[], Backend]] = {
+    "cpu": _cpu_backend,
+    "reference": _reference.ReferenceBackend,
+}
 
 
 def backend_names() -> list[str]:
-    """Returns the names that ``select_backend`` takes."""
+    """Returns the backends that there are, the fastest first."""
     return list(_BACKENDS)
 
 
-def select_backend(name: str = "reference") -> Backend:
-    """Returns the backend called ``name``.
+def select_backend(name: str = "auto") -> Backend:
+    """Returns the backend called ``name``; ``auto`` is the fastest that can run here.
 
     Raises:
         BackendUnavailableError: there is none of that name, or it cannot run here.
     """
+    if name == "auto":
+        if find_spec("numba") is not None:
+            return _cpu_backend()
+        _logger.info("Numba is not installed: the reference kernels run, many times slower.")
+        return _reference.ReferenceBackend()
     if name not in _BACKENDS:
+        known = ["auto", *_BACKENDS]
         raise BackendUnavailableError(
-            f"Expected a backend among {', '.join(_BACKENDS)}, got {name!r}."
-            f"{suggest(name, _BACKENDS)}"
+            f"Expected a backend among {', '.join(known)}, got {name!r}.{suggest(name, known)}"
         )
     return _BACKENDS[name]()

@@ -4,7 +4,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-Similarity = Literal["linear", "exponential", "random_features"]
+from knowformer.kernels.interface import Similarity
+
 PresetName = Literal["released", "paper"]
 
 

@@ -1,10 +1,15 @@
-"""QueryKeyStream and ValueStream: structure-aware encoders of every entity (eq. 6 and 7)."""
+"""QueryKeyStream and ValueStream: structure-aware encoders of every entity (eq. 6 and 7).
 
-import torch
+Both start from MLP([entity_states, something]). The first linear map is taken apart: what the
+something adds to the hidden layer is the same for all queries (noise) or for one row (the head).
+"""
+
+from collections.abc import Sequence
+
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from knowformer.kernels.interface import Backend, Edges
+from knowformer.kernels.interface import Backend, Edges, InputWeights
 from knowformer.model.config import ModelConfig
 from knowformer.model.message_passing import Hop, RelationVectors
 
@@ -14,26 +19,34 @@ class QueryKeyStream(nn.Module):
 
     def __init__(self, config: ModelConfig, num_relations: int) -> None:
         super().__init__()
-        self.input = _input_mlp(config.hidden_dim + config.noise_width, config.hidden_dim)
+        width = config.hidden_dim
+        self.first = nn.Linear(width + config.noise_width, width)
+        self.second = nn.Linear(width, width)
         hops = config.num_query_key_hops
         self.relation_vectors = RelationVectors(config, num_relations) if hops else None
         self.hops = nn.ModuleList([Hop(config) for _ in range(hops)])
 
     def forward(
         self,
-        entity_states: Float[Tensor, "B V D"],
-        query_relation: Float[Tensor, "B D"],
+        entity_states: Float[Tensor, "B V D"] | None,
+        relation_vectors: Float[Tensor, "B R D"] | None,
         edges: Edges,
         *,
+        num_queries: int,
         identity_noise: Float[Tensor, "V N"],
         backend: Backend,
     ) -> Float[Tensor, "B V D"]:
-        """Returns query_key_states, the paper's z~."""
-        noise = identity_noise.expand(len(entity_states), -1, -1)
-        states = self.input(torch.cat([entity_states, noise], -1))
-        if self.relation_vectors is None:
-            return states
-        relation_vectors = self.relation_vectors(query_relation)
+        """Returns query_key_states, the paper's z~; states of None are zero."""
+        width = self.second.in_features
+        weight = self.first.weight
+        states = backend.stream_input(
+            entity_states,
+            nn.functional.linear(identity_noise, weight[:, width:], self.first.bias),
+            InputWeights(weight[:, :width], self.second.weight, self.second.bias, None),
+            heads=None,
+            num_queries=num_queries,
+            num_entities=edges.num_entities,
+        )
         for hop in self.hops:
             states = hop(states, relation_vectors, edges, backend=backend)
         return states
@@ -45,7 +58,8 @@ class ValueStream(nn.Module):
     def __init__(self, config: ModelConfig, num_relations: int) -> None:
         super().__init__()
         width = config.hidden_dim
-        self.input = _input_mlp(2 * width, width)
+        self.first = nn.Linear(2 * width, width)
+        self.second = nn.Linear(width, width)
         hops = config.num_value_hops if config.value_stream else 0
         self.relation_vectors = nn.ModuleList(
             [RelationVectors(config, num_relations) for _ in range(hops)]
@@ -54,21 +68,26 @@ class ValueStream(nn.Module):
 
     def forward(
         self,
-        entity_states: Float[Tensor, "B V D"],
-        query_relation: Float[Tensor, "B D"],
+        entity_states: Float[Tensor, "B V D"] | None,
+        relation_vectors: Sequence[Float[Tensor, "B R D"]],
         heads: Int[Tensor, " B"],
         edges: Edges,
         *,
         backend: Backend,
     ) -> Float[Tensor, "B V D"]:
-        """Returns value_states, the paper's z^."""
-        head_indicator = torch.zeros_like(entity_states)
-        head_indicator[torch.arange(len(heads)), heads] = 1.0
-        states = self.input(torch.cat([entity_states, head_indicator], -1))
-        for hop, relation_vectors in zip(self.hops, self.relation_vectors, strict=True):
-            states = hop(states, relation_vectors(query_relation), edges, backend=backend)
+        """Returns value_states, the paper's z^; states of None are zero."""
+        width = self.second.in_features
+        weight = self.first.weight
+        # The head is marked by a row of ones, every other entity by zeros.
+        head_bonus = weight[:, width:].sum(1)
+        states = backend.stream_input(
+            entity_states,
+            self.first.bias.unsqueeze(0),
+            InputWeights(weight[:, :width], self.second.weight, self.second.bias, head_bonus),
+            heads=heads,
+            num_queries=len(heads),
+            num_entities=edges.num_entities,
+        )
+        for hop, vectors in zip(self.hops, relation_vectors, strict=True):
+            states = hop(states, vectors, edges, backend=backend)
         return states
-
-
-def _input_mlp(in_width: int, width: int) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(in_width, width), nn.ReLU(), nn.Linear(width, width))

@@ -41,6 +41,23 @@ class QueryBatch:
         mask[self.rows, self.tails] = True
         return mask
 
+    def slice(self, first: int, last: int) -> "QueryBatch":
+        """Returns queries ``first`` to ``last`` with their answers."""
+        inside = (self.rows >= first) & (self.rows < last)
+        return QueryBatch(
+            heads=self.heads[first:last],
+            relations=self.relations[first:last],
+            rows=self.rows[inside] - first,
+            tails=self.tails[inside],
+        )
+
+    def by_relation(self) -> "QueryBatch":
+        """Returns the same queries with equal relations side by side: they share work."""
+        order = torch.argsort(self.relations, stable=True)
+        place = torch.empty_like(order)
+        place[order] = torch.arange(len(order))
+        return QueryBatch(self.heads[order], self.relations[order], place[self.rows], self.tails)
+
     def describe(self) -> str:
         """Names the batch in an error message."""
         shown: list[list[int]] = torch.stack([self.heads, self.relations], 1)[:3].tolist()

@@ -67,7 +67,9 @@ class RunConfig(BaseModel):
     seed: int = Field(default=0, ge=0)
     """Root of everything random: weights, order, negatives, dropout, noise."""
     threads: int = Field(default=0, ge=0)
-    """CPU threads; 0 takes all cores. Equal bits need an equal number."""
+    """CPU threads; 0 takes all cores. Their number changes the speed, not a bit of the result."""
+    backend: str = "auto"
+    """Kernels: cpu (fused, needs Numba), reference (plain torch), or auto."""
 
 
 TRAINING_PRESETS: dict[PresetName, dict[str, Any]] = {

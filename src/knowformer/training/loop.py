@@ -1,16 +1,18 @@
 """The training loop: batch, scores, loss, step, log, validate, save.
 
 Randomness at step n depends on (seed, n) alone, so a run that is killed and resumed ends with the
-same bits as one that was left alone (given the same settings and threads, and no time budget).
+same bits as one that was left alone (given the same settings and no time budget), on any number of
+threads.
 """
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from knowformer.errors import NonFiniteLossError
@@ -18,19 +20,22 @@ from knowformer.evaluation.evaluate import Scorer, rank_split
 from knowformer.evaluation.metrics import rank_metrics
 from knowformer.graph.dataset import Split, TrainingSplits
 from knowformer.graph.inverse import num_with_inverses
-from knowformer.model.knowformer import KnowFormer, initialize
+from knowformer.model.knowformer import KnowFormer, RelationVectorsOfLayers, initialize
 from knowformer.model.noise import identity_noise
+from knowformer.model.slices import slice_size
 from knowformer.queries.batches import TrainingBatches
 from knowformer.queries.edge_removal import visible_edges
 from knowformer.queries.known_answers import KnownAnswers
 from knowformer.queries.negatives import sample_negatives
 from knowformer.queries.query import QueryBatch
-from knowformer.seeding import generator
+from knowformer.seeding import derive_seed, generator
 from knowformer.training.checkpoint import Counters, load_checkpoint, save_checkpoint
 from knowformer.training.config import RunConfig
 from knowformer.training.events import Event, EventLog
+from knowformer.training.gradients import SliceLoss, accumulate_gradients
 from knowformer.training.losses import binary_loss, cross_entropy_loss
 from knowformer.training.optimizer import build_optimizer, learning_rate
+from knowformer.workers import shared_workers
 
 LOG_EVERY_SECONDS = 2.0
 
@@ -58,7 +63,11 @@ class Trainer:
         """
         self.splits = splits
         self.config = config
-        self.model = KnowFormer(config.model, num_with_inverses(len(splits.train.graph.relations)))
+        self.model = KnowFormer(
+            config.model,
+            num_with_inverses(len(splits.train.graph.relations)),
+            backend=config.backend,
+        )
         initialize(self.model, generator=generator(config.seed, "init"))
         self.counters = Counters()
         self.best_weights: dict[str, Tensor] = {}
@@ -78,6 +87,7 @@ class Trainer:
             batch_size=config.training.batch_size,
             targets=config.training.targets,
         )
+        self._workers = shared_workers(config.threads)
         self._valid = _sample_facts(splits.valid, config)
 
     def run(self, *, resume: bool = False) -> KnowFormer:
@@ -135,13 +145,17 @@ class Trainer:
 
     def _step(self, batch: QueryBatch) -> float:
         """One update of the weights; returns the loss before it."""
-        loss = self._loss(batch)
-        value = loss.item()
-        if not torch.isfinite(loss):
-            raise NonFiniteLossError(step=self.counters.step, loss=value, batch=batch.describe())
-        training = self.config.training
+        training, graph = self.config.training, self.splits.train.graph
         self._optimizer.zero_grad()
-        loss.backward()
+        value = accumulate_gradients(
+            self.model,
+            batch.by_relation(),
+            self._slice_loss(batch),
+            size=slice_size(training.batch_size, len(graph.entities), self.config.model.hidden_dim),
+            workers=self._workers,
+        )
+        if not math.isfinite(value):
+            raise NonFiniteLossError(step=self.counters.step, loss=value, batch=batch.describe())
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), training.gradient_clip)
         if not torch.isfinite(norm):
             raise NonFiniteLossError(
@@ -156,37 +170,47 @@ class Trainer:
         self._optimizer.step()
         return value
 
-    def _loss(self, batch: QueryBatch) -> Float[Tensor, ""]:
+    def _slice_loss(self, batch: QueryBatch) -> SliceLoss:
+        """Returns the loss of a slice of the batch, as a share of the whole batch's."""
         seed, step, training = self.config.seed, self.counters.step, self.config.training
         graph = self.splits.train.graph
-        scores = self.model(
-            visible_edges(graph.adjacency, batch, hide=training.hide),
-            batch.heads,
-            batch.relations,
-            identity_noise=identity_noise(
-                self.config.model, graph.entity_keys, seed=seed, draw=step
-            ),
-            dropout_generator=generator(seed, "dropout", step),
-        )
-        known = self._known.mask(batch.heads, batch.relations)
-        if training.loss == "cross_entropy":
-            return cross_entropy_loss(scores, known, batch.rows, batch.tails)
-        negatives = sample_negatives(
-            known, training.num_negatives, generator=generator(seed, "negatives", step)
-        )
-        return binary_loss(
-            scores,
-            known,
-            batch.rows,
-            batch.tails,
-            negatives=negatives,
-            adversarial_temperature=training.adversarial_temperature,
-        )
+        edges = visible_edges(graph.adjacency, batch, hide=training.hide)
+        noise = identity_noise(self.config.model, graph.entity_keys, seed=seed, draw=step)
+
+        def loss(part: QueryBatch, vectors: RelationVectorsOfLayers, number: int) -> Tensor:
+            dropout = np.random.SFC64(derive_seed(seed, "dropout", step, number))
+            scores = self.model.score_entities(
+                edges,
+                part.heads,
+                part.relations,
+                vectors,
+                identity_noise=noise,
+                dropout_generator=np.random.Generator(dropout),
+            )
+            known = self._known.mask(part.heads, part.relations)
+            if training.loss == "cross_entropy":
+                return cross_entropy_loss(
+                    scores, known, part.rows, part.tails, num_facts=len(batch.tails)
+                )
+            random = generator(seed, "negatives", step, number)
+            return binary_loss(
+                scores,
+                known,
+                part.rows,
+                part.tails,
+                num_queries=len(batch),
+                negatives=sample_negatives(known, training.num_negatives, generator=random),
+                adversarial_temperature=training.adversarial_temperature,
+            )
+
+        return loss
 
     def _validate(self) -> None:
         """Ranks validation facts; keeps the weights if they are the best so far."""
-        scorer = Scorer(self.model, self._valid.graph, seed=self.config.seed)
-        ranks, _, _ = rank_split(scorer, self._valid, batch_size=self.config.training.batch_size)
+        scorer = Scorer(
+            self.model, self._valid.graph, seed=self.config.seed, threads=self.config.threads
+        )
+        ranks, _, _ = rank_split(scorer, self._valid)
         metrics = rank_metrics(ranks.realistic)
         counters = self.counters
         is_best = metrics["mrr"] > counters.best_mrr

@@ -11,6 +11,8 @@ def cross_entropy_loss(
     known: Bool[Tensor, "B V"],
     rows: Int[Tensor, " F"],
     tails: Int[Tensor, " F"],
+    *,
+    num_facts: int,
 ) -> Float[Tensor, ""]:
     """Mean over facts of -log softmax of the answer among it and all entities not known.
 
@@ -18,7 +20,7 @@ def cross_entropy_loss(
     """
     negatives = scores.masked_fill(known, -torch.inf).logsumexp(1)[rows]
     answers = scores[rows, tails]
-    return (torch.logaddexp(answers, negatives) - answers).mean()
+    return (torch.logaddexp(answers, negatives) - answers).sum() / num_facts
 
 
 def binary_loss(
@@ -27,6 +29,7 @@ def binary_loss(
     rows: Int[Tensor, " F"],
     tails: Int[Tensor, " F"],
     *,
+    num_queries: int,
     negatives: Int[Tensor, "B N"],
     adversarial_temperature: float,
 ) -> Float[Tensor, ""]:
@@ -36,7 +39,7 @@ def binary_loss(
     (Sun et al., 2019), or all equal at temperature 0.
     """
     counts = torch.bincount(rows, minlength=len(scores)).clamp(min=1)
-    positive = (softplus(-scores[rows, tails]) / counts[rows]).sum() / len(scores)
+    positive = (softplus(-scores[rows, tails]) / counts[rows]).sum() / num_queries
     negative_scores = scores.gather(1, negatives)
     logits = torch.zeros_like(negative_scores)
     if adversarial_temperature > 0:
@@ -44,4 +47,4 @@ def binary_loss(
     # Where every entity is known the sampled negatives are answers: they weigh nothing.
     logits = logits.masked_fill(known.gather(1, negatives), -torch.inf)
     weights = logits.softmax(1).nan_to_num(0.0)
-    return positive + (weights * softplus(negative_scores)).sum() / len(scores)
+    return positive + (weights * softplus(negative_scores)).sum() / num_queries

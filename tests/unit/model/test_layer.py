@@ -1,142 +1,126 @@
+import numpy as np
 import pytest
 import torch
 
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.kernels.interface import select_backend
 from knowformer.model.config import ModelConfig
-from knowformer.model.layer import FeedForward, KnowFormerLayer
+from knowformer.model.layer import KnowFormerLayer
 
 WIDTH = 8
+RELATIONS = torch.tensor([1, 1, 0])
+HEADS = torch.tensor([0, 3, 3])
 
 
-def small(**settings: object) -> ModelConfig:
-    return ModelConfig.model_validate({"hidden_dim": WIDTH, "num_heads": 2, **settings})
-
-
-def drawn(module: torch.nn.Module) -> torch.nn.Module:
+def build(graph: KnowledgeGraph, **settings: object) -> KnowFormerLayer:
+    config = ModelConfig.model_validate({"hidden_dim": WIDTH, "num_heads": 2, **settings})
+    layer = KnowFormerLayer(config, 2 * len(graph.relations))
     draw = torch.Generator().manual_seed(0)
-    for parameter in module.parameters():
+    for parameter in layer.parameters():
         torch.nn.init.normal_(parameter, std=0.5, generator=draw)
-    return module.double()
+    return layer.double()
 
 
-def inputs(graph: KnowledgeGraph) -> dict[str, torch.Tensor]:
+def run(
+    layer: KnowFormerLayer,
+    graph: KnowledgeGraph,
+    *,
+    states: torch.Tensor | None,
+    dropout_seed: int | None = None,
+) -> torch.Tensor:
     draw = torch.Generator().manual_seed(1)
-    num_entities = len(graph.entities)
-    return {
-        "entity_states": torch.randn(2, num_entities, WIDTH, generator=draw, dtype=torch.double),
-        "query_relation": torch.randn(2, WIDTH, generator=draw, dtype=torch.double),
-        "heads": torch.tensor([0, 3]),
-        "identity_noise": torch.randn(num_entities, 1, generator=draw, dtype=torch.double),
-    }
-
-
-def run(layer: torch.nn.Module, graph: KnowledgeGraph) -> torch.Tensor:
+    by_relation = torch.randn(2, WIDTH, generator=draw, dtype=torch.double)
+    noise = torch.randn(len(graph.entities), 1, generator=draw, dtype=torch.double)
+    generator = None if dropout_seed is None else np.random.default_rng(dropout_seed)
     return layer(
-        **inputs(graph),
-        edges=graph.adjacency.edges,
-        dropout_generator=None,
+        states,
+        layer.relation_vectors(by_relation[RELATIONS]),
+        HEADS,
+        RELATIONS,
+        graph.adjacency.edges,
+        identity_noise=noise,
+        dropout_generator=generator,
         backend=select_backend("reference"),
     )
 
 
-def num_all_relations(graph: KnowledgeGraph) -> int:
-    return 2 * len(graph.relations)
+def some_states(graph: KnowledgeGraph) -> torch.Tensor:
+    draw = torch.Generator().manual_seed(2)
+    return torch.randn(3, len(graph.entities), WIDTH, generator=draw, dtype=torch.double)
+
+
+def zero_states(graph: KnowledgeGraph) -> torch.Tensor:
+    return torch.zeros_like(some_states(graph))
+
+
+@pytest.mark.parametrize("ablation", [{}, {"attention": False}, {"query_stream": False}])
+def test_no_states_are_states_of_zero(family: KnowledgeGraph, ablation: dict[str, bool]) -> None:
+    """The first layer skips work and shares its query stream; the result is the plain one."""
+    layer = build(family, **ablation)
+    torch.testing.assert_close(
+        run(layer, family, states=None), run(layer, family, states=zero_states(family))
+    )
 
 
 def test_without_attention_the_value_streams_output_takes_its_place(
     family: KnowledgeGraph,
 ) -> None:
-    layer = drawn(KnowFormerLayer(small(attention=False), num_all_relations(family)))
-    assert isinstance(layer, KnowFormerLayer)
-    given = inputs(family)
-    x = given["entity_states"]
-    values = layer.value_stream(
-        x,
-        given["query_relation"],
-        given["heads"],
-        family.adjacency.edges,
-        backend=select_backend("reference"),
-    )
+    layer = build(family, attention=False)
+    x, backend = some_states(family), select_backend("reference")
+    draw = torch.Generator().manual_seed(1)
+    by_relation = torch.randn(2, WIDTH, generator=draw, dtype=torch.double)
+    vectors = layer.relation_vectors(by_relation[RELATIONS])
+    values = layer.value_stream(x, vectors.value, HEADS, family.adjacency.edges, backend=backend)
     a = layer.attention_norm(x + values)
-    expected = layer.output_norm(a + layer.feed_forward(a, dropout_generator=None))
-    assert torch.equal(run(layer, family), expected)
+    expected = layer.output_norm(a + layer.contract(layer.expand(a).relu()))
+    torch.testing.assert_close(run(layer, family, states=x), expected)
 
 
-def test_without_attention_noise_is_not_used_at_all(family: KnowledgeGraph) -> None:
-    layer = drawn(KnowFormerLayer(small(attention=False), num_all_relations(family)))
-    names = {name.split(".")[0] for name, _ in layer.named_parameters()}
-    assert names == {"value_stream", "feed_forward", "attention_norm", "output_norm"}
-
-
-def test_without_the_query_stream_queries_and_keys_come_from_the_states(
-    family: KnowledgeGraph,
-) -> None:
-    layer = drawn(KnowFormerLayer(small(query_stream=False), num_all_relations(family)))
-    assert isinstance(layer, KnowFormerLayer)
-    assert layer.attention is not None
-    given, backend = inputs(family), select_backend("reference")
-    x = given["entity_states"]
-    edges = family.adjacency.edges
-    values = layer.value_stream(x, given["query_relation"], given["heads"], edges, backend=backend)
-    a = layer.attention_norm(x + layer.attention(x, values, backend=backend))
-    expected = layer.output_norm(a + layer.feed_forward(a, dropout_generator=None))
-    assert torch.equal(run(layer, family), expected)
+def test_without_attention_nothing_of_it_exists(family: KnowledgeGraph) -> None:
+    names = {name.split(".")[0] for name, _ in build(family, attention=False).named_parameters()}
+    assert names == {"value_stream", "expand", "contract", "attention_norm", "output_norm"}
 
 
 @pytest.mark.parametrize("switch", ["attention", "query_stream", "value_stream"])
 def test_each_part_makes_a_difference(family: KnowledgeGraph, switch: str) -> None:
-    whole = drawn(KnowFormerLayer(small(), num_all_relations(family)))
-    less = KnowFormerLayer(small(**{switch: False}), num_all_relations(family)).double()
+    whole, less = build(family), build(family, **{switch: False})
     less.load_state_dict(
         {name: value for name, value in whole.state_dict().items() if name in less.state_dict()}
     )
-    assert not torch.allclose(run(whole, family), run(less, family))
+    states = some_states(family)
+    assert not torch.allclose(run(whole, family, states=states), run(less, family, states=states))
 
 
 def test_without_the_value_stream_no_hop_carries_the_head_to_its_neighbours(
     family: KnowledgeGraph,
 ) -> None:
-    config = small(value_stream=False, attention=False)
-    layer = drawn(KnowFormerLayer(config, num_all_relations(family)))
-    given = inputs(family)
-    states = torch.zeros_like(given["entity_states"])
-    result = layer(
-        **(given | {"entity_states": states}),
-        edges=family.adjacency.edges,
-        dropout_generator=None,
-        backend=select_backend("reference"),
-    )
-    for row, head in enumerate(given["heads"].tolist()):
+    result = run(build(family, value_stream=False, attention=False), family, states=None)
+    for row, head in enumerate(HEADS.tolist()):
         others = torch.cat([result[row, :head], result[row, head + 1 :]])
         torch.testing.assert_close(others, others[:1].expand_as(others))
         assert not torch.allclose(result[row, head], others[0])
 
 
-def feed_forward(dropout: float) -> FeedForward:
-    module = drawn(FeedForward(small(dropout=dropout)))
-    assert isinstance(module, FeedForward)
-    return module
+def test_nothing_is_dropped_without_a_generator_or_at_rate_zero(family: KnowledgeGraph) -> None:
+    states = some_states(family)
+    expected = run(build(family, dropout=0.0), family, states=states)
+    assert torch.equal(run(build(family, dropout=0.5).train(), family, states=states), expected)
+    kept = run(build(family, dropout=0.0), family, states=states, dropout_seed=3)
+    assert torch.equal(kept, expected)
 
 
-def test_nothing_is_dropped_without_a_generator_even_in_training_mode() -> None:
-    states = torch.randn(3, 50, WIDTH, dtype=torch.double)
-    with_dropout, without = feed_forward(0.5).train(), feed_forward(0.0)
-    expected = without(states, dropout_generator=None)
-    assert torch.equal(with_dropout(states, dropout_generator=None), expected)
-    generator = torch.Generator().manual_seed(0)
-    assert torch.equal(without(states, dropout_generator=generator), expected)
+def test_dropout_depends_on_its_generator(family: KnowledgeGraph) -> None:
+    layer, states = build(family, dropout=0.5), some_states(family)
+    first = run(layer, family, states=states, dropout_seed=3)
+    assert torch.equal(first, run(layer, family, states=states, dropout_seed=3))
+    assert not torch.equal(first, run(layer, family, states=states, dropout_seed=4))
 
 
-def test_dropout_depends_on_its_generator_and_keeps_the_mean() -> None:
-    module = feed_forward(0.5)
-    states = torch.randn(1, 1, WIDTH, dtype=torch.double).expand(100, 200, WIDTH)
-
-    def dropped(seed: int) -> torch.Tensor:
-        return module(states, dropout_generator=torch.Generator().manual_seed(seed))
-
-    assert torch.equal(dropped(3), dropped(3))
-    assert not torch.equal(dropped(3), dropped(4))
-    expected = module(states[:1, :1], dropout_generator=None)[0, 0]
-    spread = dropped(3).std((0, 1)) / (100 * 200) ** 0.5
-    assert ((dropped(3).mean((0, 1)) - expected).abs() < 6 * spread + 1e-9).all()
+def test_random_features_are_the_same_in_every_model_and_stored_in_none(
+    family: KnowledgeGraph,
+) -> None:
+    first, second = (build(family, similarity="random_features") for _ in range(2))
+    assert first.features is not None
+    assert second.features is not None
+    assert torch.equal(first.features, second.features)
+    assert "features" not in first.state_dict()

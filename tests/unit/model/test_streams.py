@@ -24,9 +24,10 @@ def values_for(head: int, num_hops: int, *, value_stream: bool = True) -> torch.
         hidden_dim=WIDTH, num_value_hops=num_hops, value_stream=value_stream, num_heads=1
     )
     stream = drawn(ValueStream(config, 2))
+    query_relation = torch.ones(1, WIDTH, dtype=torch.double)
     return stream(
         torch.zeros(1, 5, WIDTH, dtype=torch.double),
-        torch.ones(1, WIDTH, dtype=torch.double),
+        [make(query_relation) for make in stream.relation_vectors],
         torch.tensor([head]),
         CHAIN.adjacency.edges,
         backend=select_backend("reference"),
@@ -64,8 +65,9 @@ def test_noise_alone_tells_entities_apart_in_the_query_key_stream() -> None:
     noise = torch.tensor([[0.5], [0.5], [1.0], [2.0], [-1.0]], dtype=torch.double)
     result = stream(
         torch.zeros(2, 5, WIDTH, dtype=torch.double),
-        torch.randn(2, WIDTH, dtype=torch.double),
+        None,
         CHAIN.adjacency.edges,
+        num_queries=2,
         identity_noise=noise,
         backend=select_backend("reference"),
     )

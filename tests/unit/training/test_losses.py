@@ -13,6 +13,10 @@ TAILS = torch.tensor([0, 1, 3])
 NEGATIVES = torch.tensor([[2, 3, 3], [0, 1, 0]])
 
 
+def mean_cross_entropy(scores: Tensor, known: Tensor, rows: Tensor, tails: Tensor) -> Tensor:
+    return cross_entropy_loss(scores, known, rows, tails, num_facts=len(tails))
+
+
 def softplus(x: float) -> float:
     return math.log1p(math.exp(x))
 
@@ -26,13 +30,13 @@ def test_cross_entropy_sets_each_answer_against_all_that_is_not_known() -> None:
         fact_loss(1.0, [0.0, -1.0]),
         fact_loss(1.0, [0.5, 3.0, -2.0]),
     ]
-    loss = cross_entropy_loss(SCORES, KNOWN, ROWS, TAILS)
+    loss = mean_cross_entropy(SCORES, KNOWN, ROWS, TAILS)
     assert loss.item() == pytest.approx(sum(expected) / 3, rel=1e-6)
 
 
 def test_a_known_answer_that_is_not_asked_for_is_neither_raised_nor_lowered() -> None:
     scores = SCORES.clone().requires_grad_()
-    cross_entropy_loss(scores, KNOWN, ROWS[[0, 2]], TAILS[[0, 2]]).backward()
+    mean_cross_entropy(scores, KNOWN, ROWS[[0, 2]], TAILS[[0, 2]]).backward()
     assert scores.grad is not None
     assert scores.grad[0, 1] == 0
     assert scores.grad[0, 0] < 0
@@ -41,7 +45,13 @@ def test_a_known_answer_that_is_not_asked_for_is_neither_raised_nor_lowered() ->
 
 def binary(scores: Tensor, *, known: Tensor = KNOWN, temperature: float) -> Tensor:
     return binary_loss(
-        scores, known, ROWS, TAILS, negatives=NEGATIVES, adversarial_temperature=temperature
+        scores,
+        known,
+        ROWS,
+        TAILS,
+        num_queries=2,
+        negatives=NEGATIVES,
+        adversarial_temperature=temperature,
     )
 
 
@@ -100,8 +110,8 @@ def test_where_every_entity_is_known_cross_entropy_has_nothing_to_say() -> None:
     known = KNOWN.clone()
     known[0] = True
     scores = SCORES.clone().requires_grad_()
-    loss = cross_entropy_loss(scores, known, ROWS, TAILS)
-    alone = cross_entropy_loss(SCORES, known, ROWS[2:], TAILS[2:])
+    loss = mean_cross_entropy(scores, known, ROWS, TAILS)
+    alone = mean_cross_entropy(SCORES, known, ROWS[2:], TAILS[2:])
     assert loss.item() == pytest.approx(alone.item() / 3, rel=1e-6)
     loss.backward()
     assert scores.grad is not None
@@ -112,7 +122,7 @@ def test_where_every_entity_is_known_cross_entropy_has_nothing_to_say() -> None:
 @pytest.mark.parametrize("shift", [1e4, -1e4])
 def test_losses_stay_finite_for_extreme_scores(shift: float) -> None:
     scores = (SCORES * 1e3 + shift).requires_grad_()
-    loss = cross_entropy_loss(scores, KNOWN, ROWS, TAILS) + binary(scores, temperature=1.0)
+    loss = mean_cross_entropy(scores, KNOWN, ROWS, TAILS) + binary(scores, temperature=1.0)
     loss.backward()
     assert torch.isfinite(loss)
     assert scores.grad is not None

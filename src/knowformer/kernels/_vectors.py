@@ -1,0 +1,423 @@
+"""The vector vocabulary: rows and tiles of float32 as Numba types, and the few operations on them.
+
+A pointer to ``Lanes(D)`` is an array of rows of D floats. LLVM splits a row into whatever registers
+the CPU has (four for D = 32 with AVX2, two with AVX-512), so kernels are written once, in Python,
+for every width and CPU. ``Tile(M, N)`` is M rows of N accumulators that stay in registers.
+"""
+
+# Intrinsics are typed by what they are called with: their arguments have no Python types.
+# pyright: reportMissingParameterType=false, reportUnknownParameterType=false
+# pyright: reportUnknownLambdaType=false, reportUntypedFunctionDecorator=false
+# pyright: reportUnusedParameter=false
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.datamodel import models, register_default
+from numba.extending import intrinsic
+
+_FLOAT = ir.FloatType()
+_INDEX = ir.IntType(32)
+
+
+class Lanes(types.Type):
+    """``count`` floats side by side."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        super().__init__(name=f"Lanes({count})")
+
+
+class Tile(types.Type):
+    """``rows`` times ``count`` floats."""
+
+    def __init__(self, rows: int, count: int) -> None:
+        self.rows, self.count = rows, count
+        super().__init__(name=f"Tile({rows}, {count})")
+
+
+def _vector(count: int) -> ir.VectorType:
+    return ir.VectorType(_FLOAT, count)
+
+
+@register_default(Lanes)
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, dmm: Any, fe_type: Lanes) -> None:
+        super().__init__(dmm, fe_type, _vector(fe_type.count))
+
+
+@register_default(Tile)
+class _TileModel(models.PrimitiveModel):
+    def __init__(self, dmm: Any, fe_type: Tile) -> None:
+        super().__init__(dmm, fe_type, ir.ArrayType(_vector(fe_type.count), fe_type.rows))
+
+
+def rows_of(count: int) -> types.CPointer:
+    """The type of an array of rows, ``count`` floats each."""
+    return types.CPointer(Lanes(count))
+
+
+def _call(builder: Any, name: str, result: Any, arguments: list[Any], **flags: Any) -> Any:
+    kind = ir.FunctionType(result, [argument.type for argument in arguments])
+    function = cgutils.get_or_insert_function(builder.module, kind, name)
+    return builder.call(function, arguments, **flags)
+
+
+def _fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    # fmuladd, not fma: fused where the CPU can, never a library call where it cannot.
+    return _call(builder, f"llvm.fmuladd.v{a.type.count}f32", a.type, [a, b, c])
+
+
+def _splat(builder: Any, scalar: Any, count: int) -> Any:
+    undefined = ir.Constant(_vector(count), ir.Undefined)
+    first = builder.insert_element(undefined, scalar, ir.Constant(_INDEX, 0))
+    zeros = ir.Constant(ir.VectorType(_INDEX, count), [0] * count)
+    return builder.shuffle_vector(first, undefined, zeros)
+
+
+def _float_pointer(builder: Any, rows: Any, row: Any, column: Any) -> Any:
+    """Address of one float: ``rows`` points to vectors, ``column`` counts floats."""
+    pointer = builder.bitcast(builder.gep(rows, [row]), _FLOAT.as_pointer())
+    return builder.gep(pointer, [column])
+
+
+def _load(builder: Any, pointer: Any, count: int) -> Any:
+    value = builder.load(builder.bitcast(pointer, _vector(count).as_pointer()))
+    value.align = 4
+    return value
+
+
+# ---- rows ----------------------------------------------------------------------------------------
+
+
+@intrinsic
+def load(typing, rows, row):
+    """The row at index ``row``."""
+
+    def emit(context, builder, signature, arguments):
+        value = builder.load(builder.gep(arguments[0], [arguments[1]]))
+        value.align = 4
+        return value
+
+    return rows.dtype(rows, types.intp), emit
+
+
+@intrinsic
+def store(typing, rows, row, value):
+    """Puts ``value`` at index ``row``."""
+
+    def emit(context, builder, signature, arguments):
+        builder.store(arguments[2], builder.gep(arguments[0], [arguments[1]])).align = 4
+
+    return types.void(rows, types.intp, value), emit
+
+
+@intrinsic
+def at(typing, rows, row, column):
+    """One float of a row."""
+
+    def emit(context, builder, signature, arguments):
+        return builder.load(_float_pointer(builder, *arguments))
+
+    return types.float32(rows, types.intp, types.intp), emit
+
+
+@intrinsic
+def pick(typing, numbers, index):
+    """One integer of an array."""
+
+    def emit(context, builder, signature, arguments):
+        value = builder.load(builder.gep(arguments[0], [arguments[1]]))
+        return builder.sext(value, ir.IntType(64)) if value.type.width < 64 else value
+
+    return types.intp(numbers, types.intp), emit
+
+
+@intrinsic
+def pick_float(typing, numbers, index):
+    """One float of a plain array."""
+
+    def emit(context, builder, signature, arguments):
+        return builder.load(builder.gep(arguments[0], [arguments[1]]))
+
+    return types.float32(numbers, types.intp), emit
+
+
+@intrinsic
+def put(typing, numbers, index, value):
+    """Sets one float of a plain array."""
+
+    def emit(context, builder, signature, arguments):
+        builder.store(arguments[2], builder.gep(arguments[0], [arguments[1]]))
+
+    return types.void(numbers, types.intp, types.float32), emit
+
+
+@intrinsic
+def put_at(typing, rows, row, column, value):
+    """Sets one float of a row."""
+
+    def emit(context, builder, signature, arguments):
+        builder.store(arguments[3], _float_pointer(builder, *arguments[:3]))
+
+    return types.void(rows, types.intp, types.intp, types.float32), emit
+
+
+@intrinsic
+def shifted(typing, rows, count):
+    """The same array from row ``count`` on."""
+
+    def emit(context, builder, signature, arguments):
+        return builder.gep(arguments[0], [arguments[1]])
+
+    return rows(rows, types.intp), emit
+
+
+@intrinsic(prefer_literal=True)
+def part(typing, rows, row, column, count):
+    """``count`` floats of a row, from ``column`` on."""
+
+    def emit(context, builder, signature, arguments):
+        pointer = _float_pointer(builder, *arguments[:3])
+        return _load(builder, pointer, count.literal_value)
+
+    return Lanes(count.literal_value)(rows, types.intp, types.intp, count), emit
+
+
+@intrinsic
+def set_part(typing, rows, row, column, value):
+    """Puts ``value`` into a row, from ``column`` on."""
+
+    def emit(context, builder, signature, arguments):
+        pointer = _float_pointer(builder, *arguments[:3])
+        vector = _vector(signature.args[3].count).as_pointer()
+        builder.store(arguments[3], builder.bitcast(pointer, vector)).align = 4
+
+    return types.void(rows, types.intp, types.intp, value), emit
+
+
+@intrinsic
+def width(typing, rows):
+    """D, the floats of a row; a constant in compiled code."""
+
+    def emit(context, builder, signature, arguments):
+        return ir.Constant(ir.IntType(64), signature.args[0].dtype.count)
+
+    return types.intp(rows), emit
+
+
+@intrinsic
+def row_count(typing, value):
+    """The lanes of a row; a constant in compiled code."""
+
+    def emit(context, builder, signature, arguments):
+        return ir.Constant(ir.IntType(64), signature.args[0].count)
+
+    return types.intp(value), emit
+
+
+@intrinsic
+def row_like(typing, value, scalar):
+    """A row as wide as ``value`` with ``scalar`` in every lane."""
+
+    def emit(context, builder, signature, arguments):
+        return _splat(builder, arguments[1], signature.args[0].count)
+
+    return value(value, types.float32), emit
+
+
+def _elementwise(name: str) -> Any:
+    def typed(typing, a, b):
+        def emit(context, builder, signature, arguments):
+            return getattr(builder, name)(*arguments)
+
+        return a(a, b), emit
+
+    return intrinsic(typed)
+
+
+add = _elementwise("fadd")
+sub = _elementwise("fsub")
+mul = _elementwise("fmul")
+div = _elementwise("fdiv")
+
+
+@intrinsic
+def fma(typing, a, b, c):
+    """The product of a and b, plus c."""
+
+    def emit(context, builder, signature, arguments):
+        return _fma(builder, *arguments)
+
+    return a(a, b, c), emit
+
+
+@intrinsic
+def where_positive(typing, condition, value):
+    """``value`` where ``condition`` is above zero, else 0: ReLU, and its gradient."""
+
+    def emit(context, builder, signature, arguments):
+        zero = ir.Constant(arguments[0].type, None)
+        return builder.select(builder.fcmp_ordered(">", arguments[0], zero), arguments[1], zero)
+
+    return value(condition, value), emit
+
+
+@intrinsic
+def total(typing, value):
+    """The sum of all lanes."""
+
+    def emit(context, builder, signature, arguments):
+        count = signature.args[0].count
+        start = ir.Constant(_FLOAT, 0.0)
+        name = f"llvm.vector.reduce.fadd.v{count}f32"
+        return _call(builder, name, _FLOAT, [start, arguments[0]], fastmath=("reassoc",))
+
+    return types.float32(value), emit
+
+
+@intrinsic
+def kept(typing, value, mask, row, threshold, scale):
+    """``value * scale`` where the row of random bytes reaches ``threshold``, else 0: dropout."""
+
+    def emit(context, builder, signature, arguments):
+        value_, mask_, row_, threshold_, scale_ = arguments
+        count = signature.args[0].count
+        byte = ir.IntType(8)
+        size = ir.Constant(ir.IntType(64), count)
+        pointer = builder.gep(mask_, [builder.mul(row_, size)])
+        bytes_ = builder.load(builder.bitcast(pointer, ir.VectorType(byte, count).as_pointer()))
+        bytes_.align = 1
+        undefined = ir.Constant(ir.VectorType(byte, count), ir.Undefined)
+        first = builder.insert_element(
+            undefined, builder.trunc(threshold_, byte), ir.Constant(_INDEX, 0)
+        )
+        zeros = ir.Constant(ir.VectorType(_INDEX, count), [0] * count)
+        least = builder.shuffle_vector(first, undefined, zeros)
+        keep = builder.icmp_unsigned(">=", bytes_, least)
+        scaled = builder.fmul(value_, _splat(builder, scale_, count))
+        return builder.select(keep, scaled, ir.Constant(value_.type, None))
+
+    return value(value, mask, types.intp, types.intp, types.float32), emit
+
+
+# ---- tiles ---------------------------------------------------------------------------------------
+
+
+@intrinsic(prefer_literal=True)
+def tile(typing, value, rows):
+    """A tile of ``rows`` rows, each equal to ``value``."""
+    kind = Tile(rows.literal_value, value.count)
+
+    def emit(context, builder, signature, arguments):
+        result = ir.Constant(ir.ArrayType(_vector(kind.count), kind.rows), ir.Undefined)
+        for m in range(kind.rows):
+            result = builder.insert_value(result, arguments[0], m)
+        return result
+
+    return kind(value, rows), emit
+
+
+@intrinsic
+def tile_fma(typing, acc, source, row, column, value):
+    """acc[m] += source[row + m, column] * value: one step of a matrix product."""
+
+    def emit(context, builder, signature, arguments):
+        acc_, source_, row_, column_, value_ = arguments
+        for m in range(signature.args[0].rows):
+            at_row = builder.add(row_, ir.Constant(row_.type, m))
+            scalar = builder.load(_float_pointer(builder, source_, at_row, column_))
+            splat = _splat(builder, scalar, signature.args[0].count)
+            acc_ = builder.insert_value(
+                acc_, _fma(builder, splat, value_, builder.extract_value(acc_, m)), m
+            )
+        return acc_
+
+    return acc(acc, source, types.intp, types.intp, value), emit
+
+
+@intrinsic
+def tile_outer(typing, acc, source, row, column, value):
+    """acc[m] += source[row, column + m] * value: one step of a transposed matrix product."""
+
+    def emit(context, builder, signature, arguments):
+        acc_, source_, row_, column_, value_ = arguments
+        for m in range(signature.args[0].rows):
+            at_column = builder.add(column_, ir.Constant(column_.type, m))
+            scalar = builder.load(_float_pointer(builder, source_, row_, at_column))
+            splat = _splat(builder, scalar, signature.args[0].count)
+            acc_ = builder.insert_value(
+                acc_, _fma(builder, splat, value_, builder.extract_value(acc_, m)), m
+            )
+        return acc_
+
+    return acc(acc, source, types.intp, types.intp, value), emit
+
+
+@intrinsic(prefer_literal=True)
+def tile_load(typing, rows, row, column, num_rows, count):
+    """The tile that stands in an array at (row, column)."""
+    kind = Tile(num_rows.literal_value, count.literal_value)
+
+    def emit(context, builder, signature, arguments):
+        rows_, row_, column_ = arguments[:3]
+        result = ir.Constant(ir.ArrayType(_vector(kind.count), kind.rows), ir.Undefined)
+        for m in range(kind.rows):
+            at_row = builder.add(row_, ir.Constant(row_.type, m))
+            pointer = _float_pointer(builder, rows_, at_row, column_)
+            result = builder.insert_value(result, _load(builder, pointer, kind.count), m)
+        return result
+
+    return kind(rows, types.intp, types.intp, num_rows, count), emit
+
+
+@intrinsic
+def tile_store(typing, rows, row, column, acc):
+    """Puts a tile into an array at (row, column)."""
+
+    def emit(context, builder, signature, arguments):
+        rows_, row_, column_, acc_ = arguments
+        kind = signature.args[3]
+        for m in range(kind.rows):
+            at_row = builder.add(row_, ir.Constant(row_.type, m))
+            pointer = _float_pointer(builder, rows_, at_row, column_)
+            typed = builder.bitcast(pointer, _vector(kind.count).as_pointer())
+            builder.store(builder.extract_value(acc_, m), typed).align = 4
+
+    return types.void(rows, types.intp, types.intp, acc), emit
+
+
+@intrinsic
+def tile_add(typing, rows, row, column, acc):
+    """Adds a tile to an array at (row, column)."""
+
+    def emit(context, builder, signature, arguments):
+        rows_, row_, column_, acc_ = arguments
+        kind = signature.args[3]
+        for m in range(kind.rows):
+            at_row = builder.add(row_, ir.Constant(row_.type, m))
+            pointer = _float_pointer(builder, rows_, at_row, column_)
+            before = _load(builder, pointer, kind.count)
+            typed = builder.bitcast(pointer, _vector(kind.count).as_pointer())
+            after = builder.fadd(before, builder.extract_value(acc_, m))
+            builder.store(after, typed).align = 4
+
+    return types.void(rows, types.intp, types.intp, acc), emit
+
+
+@intrinsic
+def tile_relu(typing, acc):
+    """Zero where the tile is negative."""
+
+    def emit(context, builder, signature, arguments):
+        acc_ = arguments[0]
+        for m in range(signature.args[0].rows):
+            row = builder.extract_value(acc_, m)
+            zero = ir.Constant(row.type, None)
+            relu = builder.select(builder.fcmp_ordered(">", row, zero), row, zero)
+            acc_ = builder.insert_value(acc_, relu, m)
+        return acc_
+
+    return acc(acc), emit

@@ -1,0 +1,48 @@
+"""A fixed number of threads, each running torch on one core; results come in order.
+
+Work is cut by what it is, never by how many threads there are, so their number changes the speed
+and not a bit of the result. Kernels release Python's lock while they run.
+"""
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import TypeVar
+
+import torch
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def available_cores() -> int:
+    """Returns the cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Workers:
+    """Threads to hand pieces of work to."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        # torch's own pool would compete with these threads for the same cores.
+        self._pool = ThreadPoolExecutor(
+            threads, "knowformer", initializer=torch.set_num_threads, initargs=(1,)
+        )
+
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        """Returns the function's results in the order of the items; the first error is raised."""
+        return list(self._pool.map(function, items))
+
+
+@cache
+def _shared(threads: int) -> Workers:
+    return Workers(threads)
+
+
+def shared_workers(threads: int = 0) -> Workers:
+    """Returns this process's workers; 0 takes all cores."""
+    return _shared(threads or available_cores())

@@ -166,7 +166,7 @@ def _protocol(
         num_queries=num_queries,
         num_candidates=len(split.graph.entities),
         filter=f"known facts removed from the candidates: {_known_parts(dataset, split)}",
-        selection="epoch and settings chosen on validation facts only",
+        selection="weights chosen on validation facts alone",
         noise=f"repeatable, seed {seed}",
     )
 

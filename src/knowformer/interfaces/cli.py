@@ -3,6 +3,7 @@
 import codecs
 import io
 import json
+import logging
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,12 +13,13 @@ from rich.console import Console
 from rich.markup import escape
 
 from knowformer import __version__
+from knowformer.allocator import keep_freed_memory
 from knowformer.artifacts.bundle import read_metrics, update_metrics
 from knowformer.artifacts.learning_curve import HOW_TO_GET_PLOTS, can_draw
 from knowformer.errors import KnowformerError
 from knowformer.graph import catalog
 from knowformer.interfaces.progress import TrainingDisplay, counting_progress
-from knowformer.interfaces.render import answers_table, datasets_table, report_table
+from knowformer.interfaces.render import answers_table, datasets_tables, report_table
 from knowformer.interfaces.schemas import answers_response, dataset_response
 from knowformer.model.config import PresetName
 from knowformer.reasoner import Evidence, Reasoner, train
@@ -60,7 +62,8 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _common(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     """Reason over knowledge graphs: train a KnowFormer, evaluate it, ask it questions."""
@@ -76,7 +79,7 @@ def list_datasets(context: typer.Context, as_json: JsonOption = False) -> None:
     if as_json:
         _print_json(rows)
     else:
-        out.print(datasets_table(rows))
+        out.print(datasets_tables(rows))
 
 
 @datasets_app.command("get")
@@ -111,7 +114,8 @@ def train_command(
         ),
     ] = None,
     run: Annotated[
-        Path | None, typer.Option("--out", metavar="RUN", help="Run folder [runs/GRAPH].")
+        Path | None,
+        typer.Option("--out", metavar="RUN", help="Run folder; runs/GRAPH if not given."),
     ] = None,
     config: Annotated[
         Path | None, typer.Option("--config", metavar="FILE", help="Settings as TOML.")
@@ -220,10 +224,21 @@ def _print_json(content: Any) -> None:
     sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=ascii_only) + "\n")
 
 
+def _show_log() -> None:
+    """Shows what the library has to say, such as that kernels are being compiled, on stderr."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("note: %(message)s"))
+    logger = logging.getLogger("knowformer")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+
+
 def main() -> None:
     """Runs the command; a user's mistake ends in one clear sentence, never in a traceback."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as stderr is: no name ends a command
+    keep_freed_memory()
+    _show_log()
     try:
         app()
     except KnowformerError as error:

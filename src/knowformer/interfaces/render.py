@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from rich import box
+from rich.console import Group
 from rich.markup import escape
 from rich.table import Table
 
@@ -29,7 +31,7 @@ def answers_table(answers: Answers) -> Table:
             "yes" if answer.known else "[bold green]new[/]",
         )
     table.caption = (
-        f"{answers.num_candidates:,} candidates, {answers.num_known:,} of them known; "
+        f"{answers.num_candidates:,} candidates, {answers.num_known:,} of them known facts; "
         "probabilities are the model's own, not calibrated"
     )
     table.caption_justify = "left"
@@ -66,22 +68,25 @@ def report_table(report: EvaluationReport) -> Table:
     return table
 
 
-def datasets_table(rows: list[dict[str, Any]]) -> Table:
-    """The catalogue."""
-    table = Table(title="Data sets", title_justify="left", title_style="bold")
-    table.add_column("name", no_wrap=True)
-    table.add_column("kind")
-    for column in ("entities", "relations", "train", "test"):
-        table.add_column(column, justify="right")
-    table.add_column("where")
+def datasets_tables(rows: list[dict[str, Any]]) -> Group:
+    """The catalogue, a table per kind of data set."""
+    kinds = dict.fromkeys(row["kind"] for row in rows)
+    return Group(*(_datasets_table(kind, [r for r in rows if r["kind"] == kind]) for kind in kinds))
+
+
+def _datasets_table(kind: str, rows: list[dict[str, Any]]) -> Table:
+    table = Table(title=kind, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    table.add_column("name", no_wrap=True, min_width=16)
+    for column in ("entities", "relations", "facts", "test"):
+        table.add_column(column, justify="right", min_width=9)
+    table.add_column("where", no_wrap=True, min_width=11)
     for row in rows:
-        train = row["facts"].get("train", row["facts"].get("edges"))
+        facts = row["facts"].get("train", row["facts"].get("edges"))
         table.add_row(
             row["name"],
-            row["kind"],
             f"{row['entities']:,}",
             f"{row['relations']:,}",
-            f"{train:,}",
+            f"{facts:,}",
             f"{row['test_facts']:,}" if row["test_facts"] else "-",
             "embedded" if row["embedded"] else "here" if row["folder"] else "to download",
         )

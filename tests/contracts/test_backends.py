@@ -24,6 +24,7 @@ from knowformer.kernels.interface import (
     Edges,
     HopWeights,
     InputWeights,
+    ScoreWeights,
     Similarity,
     backend_names,
     select_backend,
@@ -171,6 +172,25 @@ def apply_attend(
     return apply
 
 
+def draw_score(batch: int, entities: int, width: int, generator: torch.Generator) -> Inputs:
+    inputs = normal_tensors(
+        generator,
+        states=(batch, entities, width),
+        hidden_w=(width, width),
+        hidden_b=(width,),
+        last_w=(1, width),
+        last_b=(1,),
+    )
+    inputs["hidden_w"] /= width**0.5
+    return inputs
+
+
+def apply_score(backend: Backend, inputs: Inputs, edges: Edges) -> Tensor:
+    assert inputs["states"].shape[1] == edges.num_entities
+    pairs = {name: (inputs[f"{name}_w"], inputs[f"{name}_b"]) for name in ("hidden", "last")}
+    return backend.score(inputs["states"], ScoreWeights(**pairs))
+
+
 ATTEND_QUERIES = ("states", "query_key_states", "value_states")
 INPUT_QUERIES = ("states", "shift")
 
@@ -193,6 +213,7 @@ OPERATIONS = [
     input_operation("value stream", with_states=True, per_entity=False, with_head=True),
     input_operation("first query stream", with_states=False, per_entity=True, with_head=False),
     input_operation("first value stream", with_states=False, per_entity=False, with_head=True),
+    Operation("score", draw_score, apply_score, ("states",)),
     attend_operation("four heads", num_heads=4),
     attend_operation("one head", num_heads=1),
     attend_operation("dropout", num_heads=4, threshold=80),
@@ -242,6 +263,10 @@ def draw_inputs(
     return operation.draw(batch, edges.num_entities, width, generator)
 
 
+def several_draws(operation: Operation, edges: Edges, **settings: int) -> list[Inputs]:
+    return [draw_inputs(operation, edges, seed=seed, **settings) for seed in range(3)]
+
+
 def outputs_and_gradients(
     operation: Operation, backend: Backend, inputs: Inputs, edges: Edges
 ) -> Inputs:
@@ -267,20 +292,26 @@ def max_error(value: Tensor, truth: Tensor) -> float:
 
 
 def assert_within_budget(
-    operation: Operation, backend: Backend, inputs: Inputs, edges: Edges
+    operation: Operation, backend: Backend, draws: list[Inputs], edges: Edges
 ) -> None:
+    """Compares the largest errors over the draws: of a single draw they are a matter of luck."""
     reference = select_backend("reference")
-    truth = outputs_and_gradients(operation, reference, in_float64(inputs), edges)
-    plain = outputs_and_gradients(operation, reference, inputs, edges)
-    fast = outputs_and_gradients(operation, backend, inputs, edges)
-    for name in truth:
-        assert fast[name].dtype == torch.float32
-        assert fast[name].shape == truth[name].shape
-        # Beside it the last place of the largest number: no kernel rounds better than that.
-        last_place = 2.0**-23 * truth[name].abs().max().item() if truth[name].numel() else 0.0
-        budget = 2 * max_error(plain[name], truth[name]) + last_place + 1e-7
-        error = max_error(fast[name], truth[name])
-        assert error <= budget, f"{name}: error {error:.2e}, budget {budget:.2e}"
+    errors: dict[str, float] = {}
+    budgets: dict[str, float] = {}
+    for inputs in draws:
+        truth = outputs_and_gradients(operation, reference, in_float64(inputs), edges)
+        plain = outputs_and_gradients(operation, reference, inputs, edges)
+        fast = outputs_and_gradients(operation, backend, inputs, edges)
+        for name, value in truth.items():
+            assert fast[name].dtype == torch.float32
+            assert fast[name].shape == value.shape
+            # Beside it the last place of the largest number: no kernel rounds better than that.
+            last_place = 2.0**-23 * value.abs().max().item() if value.numel() else 0.0
+            budget = 2 * max_error(plain[name], value) + last_place + 1e-7
+            budgets[name] = max(budgets.get(name, 0.0), budget)
+            errors[name] = max(errors.get(name, 0.0), max_error(fast[name], value))
+    for name, error in errors.items():
+        assert error <= budgets[name], f"{name}: error {error:.2e}, budget {budgets[name]:.2e}"
 
 
 @pytest.fixture(params=backend_names())
@@ -323,7 +354,7 @@ def test_errors_stay_within_the_budget_on_every_graph(
     backend: Backend, operation: Operation, graph: str
 ) -> None:
     edges = edges_of(graph)
-    assert_within_budget(operation, backend, draw_inputs(operation, edges), edges)
+    assert_within_budget(operation, backend, several_draws(operation, edges), edges)
 
 
 @each_operation
@@ -332,7 +363,7 @@ def test_errors_stay_within_the_budget_at_every_width(
     backend: Backend, operation: Operation, width: int
 ) -> None:
     edges = edges_of("random")
-    assert_within_budget(operation, backend, draw_inputs(operation, edges, width=width), edges)
+    assert_within_budget(operation, backend, several_draws(operation, edges, width=width), edges)
 
 
 @each_operation
@@ -340,7 +371,7 @@ def test_errors_stay_within_the_budget_for_one_query(
     backend: Backend, operation: Operation
 ) -> None:
     edges = edges_of("random")
-    assert_within_budget(operation, backend, draw_inputs(operation, edges, batch=1), edges)
+    assert_within_budget(operation, backend, several_draws(operation, edges, batch=1), edges)
 
 
 @each_operation
@@ -352,9 +383,9 @@ def test_inputs_need_not_be_contiguous(backend: Backend, operation: Operation) -
         spread = tensor.mT if tensor.ndim > 1 else tensor
         block = torch.stack([spread, torch.full_like(spread, torch.nan)], -1)
         inputs[name] = block[..., 0].mT if tensor.ndim > 1 else block[..., 0]
-        assert not inputs[name].is_contiguous()
+        assert tensor.numel() == 1 or not inputs[name].is_contiguous()
         assert torch.equal(inputs[name], tensor)
-    assert_within_budget(operation, backend, inputs, edges)
+    assert_within_budget(operation, backend, [inputs], edges)
 
 
 @each_operation
@@ -425,7 +456,7 @@ def test_hidden_edges_equal_a_graph_built_without_them(
     assert torch.equal(for_masked["result"], for_rebuilt["result"])
     for name, value in for_rebuilt.items():
         torch.testing.assert_close(for_masked[name], value, rtol=1e-5, atol=1e-5)
-    assert_within_budget(operation, backend, inputs, masked)
+    assert_within_budget(operation, backend, [inputs], masked)
 
 
 @each_operation

@@ -22,6 +22,7 @@ from knowformer.kernels._operands import (
     Edges,
     HopWeights,
     InputWeights,
+    ScoreWeights,
     Similarity,
 )
 from knowformer.kernels._reference import ReferenceBackend
@@ -103,6 +104,13 @@ class CpuBackend(ReferenceBackend):
         rows = torch.stack([bq, bk, *weights.attention_norm, b1, b2, *weights.output_norm])
         mats = torch.cat([wq, wk, w1, w2])
         return _Attend.apply(states, query_key_states, value_states, rows, mats, num_heads, dropout)
+
+    def score(self, states: Tensor, weights: ScoreWeights) -> Tensor:
+        """See ``Backend.score``."""
+        if not _fits(states):
+            return super().score(states, weights)
+        (w1, b1), (w2, b2) = weights.hidden, weights.last
+        return _Score.apply(states, torch.stack([b1, w2[0]]), w1, b2)
 
 
 def _fits(states: Tensor) -> bool:
@@ -250,6 +258,41 @@ class _Attend(Function):
             lengths.data_ptr(), masses.data_ptr(), num_queries, num_entities, threshold, scale,
         )  # fmt: skip
         return d_states, d_query_key, d_values, d_rows, _transposed(d_mats), None, None
+
+
+class _Score(Function):
+    @staticmethod
+    def forward(ctx: Any, states: Tensor, rows: Tensor, mat: Tensor, bias: Tensor) -> Tensor:
+        states, mat, width = states.contiguous(), mat.contiguous(), states.shape[-1]
+        mat_in, out, scratch = (
+            mat.t().contiguous(),
+            states.new_empty(states.shape[:-1]),
+            _scratch(width, 2),
+        )
+        compiled_kernel("score_forward", width)(
+            states.data_ptr(), rows.data_ptr(), mat_in.data_ptr(), out.data_ptr(),
+            scratch.data_ptr(), out.numel(), bias.item(),
+        )  # fmt: skip
+        ctx.save_for_backward(states, rows, mat, mat_in)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        states, rows, mat, mat_in = ctx.saved_tensors
+        gradient, width = gradient.contiguous(), states.shape[-1]
+        d_states, d_rows, d_mat = (
+            torch.empty_like(states),
+            torch.zeros_like(rows),
+            torch.zeros_like(mat),
+        )
+        zero, scratch = states.new_zeros(width), _scratch(width, 4)
+        compiled_kernel("score_backward", width)(
+            states.data_ptr(), rows.data_ptr(), mat_in.data_ptr(), mat.data_ptr(), zero.data_ptr(),
+            gradient.data_ptr(), d_states.data_ptr(), d_rows.data_ptr(), d_mat.data_ptr(),
+            scratch.data_ptr(), gradient.numel(),
+        )  # fmt: skip
+        return d_states, d_rows, d_mat.t(), gradient.sum().reshape(1)
 
 
 def _dropout(dropout: Dropout | None) -> tuple[int, float, int]:

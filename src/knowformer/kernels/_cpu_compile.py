@@ -29,6 +29,8 @@ SIGNATURES = {
     "input_backward": "rrr l rrr r rrrrr r nnnn",
     "attend_forward": "rrrh rr b rh rh ff r nn ns",
     "attend_backward": "rrrh rrrr b rh r rrrrr rh r rh rh ff nn ns",
+    "score_forward": "rrr f r n s",
+    "score_backward": "rrrrr f rrr r n",
 }
 
 Kernel = Callable[..., None]

@@ -664,3 +664,37 @@ def attend_backward(
                 query_key, values, weights, mats, mats_t, d_sums, transposed, d_weights, d_mats,
                 d_values, d_query_key, scratch, scratch_heads, lengths, base, first, n,
             )  # fmt: skip
+
+
+# ---- score -----------------------------------------------------------------------------------
+
+
+def score_forward(states, weights, mats, out, scratch, num_rows, bias):
+    """Out = relu(states @ w1 + b1) . w2 + bias; ``weights``: rows b1, w2."""
+    last = load(weights, 1)
+    for first in range(0, num_rows, BLOCK):
+        n = min(BLOCK, num_rows - first)
+        _copy(states, first, scratch, 0, n)
+        _matmul_relu(scratch, 0, mats, weights, scratch, BLOCK, n)
+        for j in range(n):
+            put(out, first + j, total(mul(load(scratch, BLOCK + j), last)) + bias)
+
+
+def score_backward(
+    states, weights, mats, mats_t, zero, gradient, d_states, d_weights, d_mats, scratch, num_rows
+):
+    """Gradients of ``score_forward``; that of the bias is the sum of ``gradient``."""
+    last = load(weights, 1)
+    for first in range(0, num_rows, BLOCK):
+        n = min(BLOCK, num_rows - first)
+        _copy(states, first, scratch, 0, n)
+        _matmul_relu(scratch, 0, mats, weights, scratch, BLOCK, n)
+        for j in range(n):
+            hidden, g = load(scratch, BLOCK + j), row_like(last, pick_float(gradient, first + j))
+            store(scratch, 2 * BLOCK + j, where_positive(hidden, mul(g, last)))
+            store(scratch, BLOCK + j, mul(hidden, g))
+        _add_rows(scratch, BLOCK, shifted(d_weights, 1), n)
+        _add_rows(scratch, 2 * BLOCK, d_weights, n)
+        _outer(scratch, 0, scratch, 2 * BLOCK, d_mats, n)
+        _matmul(scratch, 2 * BLOCK, mats_t, zero, scratch, 3 * BLOCK, n)
+        _copy(scratch, 3 * BLOCK, d_states, first, n)

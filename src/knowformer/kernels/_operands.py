@@ -98,6 +98,14 @@ class AttendWeights:
 
 
 @dataclass(frozen=True)
+class ScoreWeights:
+    """Weights of the map from an entity's last state to its score."""
+
+    hidden: Linear
+    last: tuple[Float[Tensor, "1 D"], Float[Tensor, " 1"]]
+
+
+@dataclass(frozen=True)
 class Dropout:
     """Which hidden activations stay: those whose random byte is at least ``threshold``."""
 

@@ -17,6 +17,7 @@ from knowformer.kernels._operands import (
     Edges,
     HopWeights,
     InputWeights,
+    ScoreWeights,
     Similarity,
 )
 
@@ -104,6 +105,10 @@ class ReferenceBackend:
         if dropout is not None:
             hidden = hidden * (dropout.random_bytes >= dropout.threshold) * dropout.scale
         return layer_norm(a + linear(hidden, *weights.contract), shape, *weights.output_norm)
+
+    def score(self, states: Float[Tensor, "B V D"], weights: ScoreWeights) -> Float[Tensor, "B V"]:
+        """See ``Backend.score``."""
+        return linear(torch.relu(linear(states, *weights.hidden)), *weights.last).squeeze(-1)
 
 
 def sum_messages(

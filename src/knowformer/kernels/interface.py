@@ -24,6 +24,7 @@ from knowformer.kernels._operands import (
     Edges,
     HopWeights,
     InputWeights,
+    ScoreWeights,
     Similarity,
 )
 
@@ -34,6 +35,7 @@ __all__ = [
     "Edges",
     "HopWeights",
     "InputWeights",
+    "ScoreWeights",
     "Similarity",
     "backend_names",
     "select_backend",
@@ -105,6 +107,10 @@ class Backend(Protocol):
         dropout: Dropout | None,
     ) -> Float[Tensor, "B V D"]:
         """The part of ``attend`` after the attention, for models without it."""
+        ...
+
+    def score(self, states: Float[Tensor, "B V D"], weights: ScoreWeights) -> Float[Tensor, "B V"]:
+        """The score of every entity: last @ relu(hidden @ states)."""
         ...
 
 

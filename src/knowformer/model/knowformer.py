@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from knowformer.kernels.interface import Backend, Edges, select_backend
+from knowformer.kernels.interface import Backend, Edges, ScoreWeights, select_backend
 from knowformer.model.config import ModelConfig
 from knowformer.model.layer import KnowFormerLayer, RelationVectorsOfLayer
 from knowformer.model.message_passing import Hop, RelationVectors
@@ -40,7 +40,8 @@ class KnowFormer(nn.Module):
         self.layers = nn.ModuleList(
             [KnowFormerLayer(config, num_relations) for _ in range(config.num_layers)]
         )
-        self.score = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
+        self.score_hidden = nn.Linear(width, width)
+        self.score_last = nn.Linear(width, 1)
 
     def forward(
         self,
@@ -57,7 +58,7 @@ class KnowFormer(nn.Module):
         # One by one: a matrix product's bits depend on how many rows it has.
         each = [self.relation_vectors(relation) for relation in distinct.split(1)]
         stacked = [
-            torch.cat(tensors)[row_of_query]
+            torch.cat(tensors).index_select(0, row_of_query)
             for tensors in zip(*(vectors.tensors() for vectors in each), strict=True)
         ]
         return self.score_entities(
@@ -101,8 +102,11 @@ class KnowFormer(nn.Module):
                 backend=self.backend,
             )
         assert entity_states is not None
-        # One by one, for the same reason as above.
-        return torch.cat([self.score(states).squeeze(-1) for states in entity_states.split(1)])
+        hidden, last = self.score_hidden, self.score_last
+        return self.backend.score(
+            entity_states,
+            ScoreWeights((hidden.weight, hidden.bias), (last.weight, last.bias)),
+        )
 
     @property
     def is_batch_invariant(self) -> bool:

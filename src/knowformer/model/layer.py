@@ -96,8 +96,9 @@ class KnowFormerLayer(nn.Module):
         if vectors is not None:
             a_query_of_row = torch.empty_like(distinct)
             a_query_of_row[row_of_query] = torch.arange(len(relations))
-            vectors = vectors[a_query_of_row]
-        return run(None, vectors, num_queries=len(distinct))[row_of_query]
+            vectors = vectors.index_select(0, a_query_of_row)
+        shared = run(None, vectors, num_queries=len(distinct))
+        return shared.index_select(0, row_of_query)
 
     def relation_vectors(self, query_relation: Float[Tensor, "B D"]) -> RelationVectorsOfLayer:
         """Returns what each relation does to messages, for every hop of this layer (eq. 5)."""

@@ -18,12 +18,19 @@ SliceLoss = Callable[[QueryBatch, RelationVectorsOfLayers, int], Float[Tensor, "
 
 
 def accumulate_gradients(
-    model: KnowFormer, batch: QueryBatch, loss: SliceLoss, *, size: int, workers: Workers
+    model: KnowFormer,
+    direct: list[nn.Parameter],
+    batch: QueryBatch,
+    loss: SliceLoss,
+    *,
+    size: int,
+    workers: Workers,
 ) -> float:
     """Adds the gradients of a batch's loss to the model's, and returns the loss.
 
     Args:
         model: the model.
+        direct: its ``direct_parameters``.
         batch: the queries; best in an order that puts equal relations side by side.
         loss: a slice's share of the loss, given the slice, its relation vectors and its number.
         size: queries per slice.
@@ -32,7 +39,6 @@ def accumulate_gradients(
     vectors = model.relation_vectors(batch.relations)
     made = vectors.tensors()
     leaves = [tensor.detach() for tensor in made]
-    direct = _parameters_beside(model, made)
 
     def differentiate(number: int) -> tuple[float, tuple[Tensor | None, ...]]:
         first, last = number * size, min((number + 1) * size, len(batch))
@@ -49,13 +55,14 @@ def accumulate_gradients(
             if grad is not None:
                 parameter.grad = grad if parameter.grad is None else parameter.grad.add_(grad)
     joined = [_joined([grads[at] for _, grads in parts], made[at]) for at in range(len(made))]
-    torch.autograd.backward(made, joined)
+    if made:
+        torch.autograd.backward(made, joined)
     return sum(value for value, _ in parts)
 
 
-def _parameters_beside(model: KnowFormer, made: list[Tensor]) -> list[nn.Parameter]:
-    """The parameters that slices depend on directly, not through the relation vectors."""
-    through = {id(parameter) for parameter in model.relation_parameters()} if made else set[int]()
+def direct_parameters(model: KnowFormer) -> list[nn.Parameter]:
+    """Returns the parameters that slices depend on directly, not through relation vectors."""
+    through = {id(parameter) for parameter in model.relation_parameters()}
     return [p for p in model.parameters() if id(p) not in through]
 
 

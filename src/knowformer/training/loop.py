@@ -32,7 +32,7 @@ from knowformer.seeding import derive_seed, generator
 from knowformer.training.checkpoint import Counters, load_checkpoint, save_checkpoint
 from knowformer.training.config import RunConfig
 from knowformer.training.events import Event, EventLog
-from knowformer.training.gradients import SliceLoss, accumulate_gradients
+from knowformer.training.gradients import SliceLoss, accumulate_gradients, direct_parameters
 from knowformer.training.losses import binary_loss, cross_entropy_loss
 from knowformer.training.optimizer import build_optimizer, learning_rate
 from knowformer.workers import shared_workers
@@ -87,6 +87,8 @@ class Trainer:
             batch_size=config.training.batch_size,
             targets=config.training.targets,
         )
+        self._parameters = list(self.model.parameters())
+        self._direct = direct_parameters(self.model)
         self._workers = shared_workers(config.threads)
         self._valid = _sample_facts(splits.valid, config)
 
@@ -149,6 +151,7 @@ class Trainer:
         self._optimizer.zero_grad()
         value = accumulate_gradients(
             self.model,
+            self._direct,
             batch.by_relation(),
             self._slice_loss(batch),
             size=slice_size(training.batch_size, len(graph.entities), self.config.model.hidden_dim),
@@ -156,7 +159,7 @@ class Trainer:
         )
         if not math.isfinite(value):
             raise NonFiniteLossError(step=self.counters.step, loss=value, batch=batch.describe())
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), training.gradient_clip)
+        norm = torch.nn.utils.clip_grad_norm_(self._parameters, training.gradient_clip)
         if not torch.isfinite(norm):
             raise NonFiniteLossError(
                 step=self.counters.step,

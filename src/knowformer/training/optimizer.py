@@ -15,7 +15,7 @@ def build_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Ada
         {"params": [p for p in parameters if p.ndim > 1], "weight_decay": config.weight_decay},
         {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
     ]
-    return torch.optim.Adam(groups, lr=config.learning_rate)
+    return torch.optim.Adam(groups, lr=config.learning_rate, fused=True)
 
 
 def learning_rate(config: TrainingConfig, *, step: int, progress: float) -> float:

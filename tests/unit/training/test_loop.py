@@ -195,7 +195,7 @@ def test_a_gradient_that_is_not_finite_stops_the_run_before_the_update(
     tmp_path: Path, splits: TrainingSplits
 ) -> None:
     trainer = Trainer(splits, config_of(), tmp_path)
-    first, last = trainer.model.score[0], trainer.model.score[2]
+    first, last = trainer.model.score_hidden, trainer.model.score_last
     with torch.no_grad():
         # Nearly equal scores have a finite loss; factors this large overflow on the way back.
         trainer.model.layers[-1].output_norm.weight.fill_(1e-30)

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from knowformer.evaluation.categories import CATEGORIES, relation_categories
+from knowformer.evaluation.link_prediction import auroc, average_precision, sample_unlinked
 from knowformer.evaluation.metrics import rank_metrics
 from knowformer.evaluation.ranks import Ranks, filtered_ranks
 from knowformer.evaluation.report import EvaluationReport, Protocol, metrics_by_policy
@@ -131,9 +132,31 @@ def evaluate(
         head=metrics_by_policy(ranks[asks_head]),
         tail=metrics_by_policy(ranks[~asks_head]),
         categories=_by_category(ranks, directed, dataset),
+        link_prediction=_link_prediction(scorer, split, seed),
         seconds=round(time.perf_counter() - started, 3),
         command=shlex.join(sys.argv),
     )
+
+
+def _link_prediction(scorer: Scorer, split: Split, seed: int) -> dict[str, float] | None:
+    """Scores the split's facts and as many pairs that are not linked."""
+    if len(split.graph.relations) != 1:
+        return None
+    pairs = torch.cat([split.facts, sample_unlinked(split, seed=seed)])
+    scores = torch.cat(
+        [
+            scorer.score(part[:, 0], part[:, 1]).gather(1, part[:, 2:]).squeeze(1)
+            for part in pairs.split(BATCH_SIZE)
+        ]
+    )
+    positives, negatives = scores[: len(split.facts)], scores[len(split.facts) :]
+    if len(negatives) == 0:
+        return None
+    return {
+        "auroc": auroc(positives, negatives),
+        "average_precision": average_precision(positives, negatives),
+        "num_negatives": len(negatives),
+    }
 
 
 def _by_category(
@@ -159,9 +182,7 @@ def _protocol(
     return Protocol(
         dataset=dataset.name,
         split=split.name,
-        setting="transductive"
-        if split.graph.same_as(trained_on)
-        else "inductive: a graph not seen in training",
+        setting=_setting(split, trained_on),
         num_facts=len(split.facts),
         num_queries=num_queries,
         num_candidates=len(split.graph.entities),
@@ -169,6 +190,14 @@ def _protocol(
         selection="weights chosen on validation facts alone",
         noise=f"repeatable, seed {seed}",
     )
+
+
+def _setting(split: Split, trained_on: KnowledgeGraph) -> str:
+    seen = split.graph.same_as(trained_on)
+    setting = "transductive" if seen else "inductive: a graph not seen in training"
+    if split.name == "train":
+        setting += "; the facts asked for are themselves edges, so this is no test"
+    return setting
 
 
 def _known_parts(dataset: Dataset, split: Split) -> str:

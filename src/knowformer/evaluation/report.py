@@ -40,6 +40,8 @@ class EvaluationReport(BaseModel):
     head: MetricsByPolicy
     tail: MetricsByPolicy
     categories: dict[str, dict[str, Any]]
+    link_prediction: dict[str, float] | None
+    """AUROC and average precision; only of graphs with one relation."""
     seconds: float
     command: str
 

@@ -120,10 +120,10 @@ def load_graph(source: str | Path, relations: Vocabulary) -> KnowledgeGraph:
         DataError: the files are not as expected, or have a relation that the model does not know.
     """
     path = _resolve(source)
+    if path.is_dir() and not _is_split(path) and (path / "train.txt").is_file():
+        path = path / "train.txt"
     if path.is_file():
-        triples = read_triples(path)
-        _check_relations(path, triples, relations)
-        return KnowledgeGraph.from_triples(triples, relations=relations)
+        return KnowledgeGraph.from_triples(_read_part(path, relations), relations=relations)
     split = _from_folder(path, 0, relations).test
     return KnowledgeGraph(split.graph.entities, relations, split.known)
 
@@ -145,6 +145,10 @@ def _resolve(source: str | Path) -> Path:
     return catalog.fetch(catalog.find(str(source)))
 
 
+def _is_split(folder: Path) -> bool:
+    return any((folder / f"{part}.txt").is_file() for part in ("valid", "test"))
+
+
 def _from_folder(folder: Path, seed: int, relations: Vocabulary | None) -> Dataset:
     name = folder.resolve().name
     if (folder / "edges.txt").is_file():
@@ -152,7 +156,7 @@ def _from_folder(folder: Path, seed: int, relations: Vocabulary | None) -> Datas
         triples = read_edges(path, HOMOGENEOUS_RELATION)
         return _from_single_file(path, triples, seed, relations, shares=(0.05, 0.10))
     train = read_triples(folder / "train.txt")
-    if not (folder / "valid.txt").is_file() and not (folder / "test.txt").is_file():
+    if not _is_split(folder):
         return _from_single_file(folder / "train.txt", train, seed, relations)
     relations = _relations_of(folder / "train.txt", train, relations)
     valid = _read_part(folder / "valid.txt", relations)

@@ -61,6 +61,10 @@ def report_table(report: EvaluationReport) -> Table:
         for side in ("head", "tail"):
             if row["num_facts"]:
                 table.add_row(f"{category} {side} ({row['num_facts']:,})", *_cells(row[side]))
+    if report.link_prediction:
+        table.add_section()
+        auroc, precision = (report.link_prediction[n] for n in ("auroc", "average_precision"))
+        table.add_row(f"AUROC {auroc:.3f}, average precision {precision:.3f}")
     table.caption = escape(
         f"{protocol.setting}; {protocol.filter}; {protocol.selection}; {report.seconds:.1f} s"
     )

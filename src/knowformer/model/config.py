@@ -12,7 +12,7 @@ PresetName = Literal["released", "paper"]
 class ModelConfig(BaseModel):
     """Settings of the model. Defaults are the released code's; see ``PRESETS``."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     hidden_dim: int = Field(default=32, ge=1)
     """D, width of every state."""

@@ -110,7 +110,9 @@ def build_config(
         _merge(settings, _read_toml(file))
     for assignment in assignments or []:
         _merge(settings, _parse_assignment(assignment))
-    return parse_config(settings, where=str(file) if file else "--set")
+    places = [str(file)] if file else []
+    places += ["--set"] if assignments else []
+    return parse_config(settings, where=" or ".join(places) or "the settings")
 
 
 def parse_config(settings: dict[str, Any], *, where: str) -> RunConfig:

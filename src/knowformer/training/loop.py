@@ -81,7 +81,7 @@ class Trainer:
         self._known = KnownAnswers(
             splits.train.facts, num_entities=len(graph.entities), num_relations=num_relations
         )
-        self._batches = TrainingBatches(
+        self.batches = TrainingBatches(
             splits.train.facts,
             num_relations=num_relations,
             batch_size=config.training.batch_size,
@@ -115,7 +115,7 @@ class Trainer:
     def progress(self) -> float:
         """Returns the share of the run that is over, by steps or by minutes."""
         training = self.config.training
-        share = self.counters.step / (training.max_epochs * len(self._batches))
+        share = self.counters.step / (training.max_epochs * len(self.batches))
         if training.max_minutes is not None:
             share = max(share, self._elapsed() / (60.0 * training.max_minutes))
         return min(share, 1.0)
@@ -126,12 +126,12 @@ class Trainer:
         return self.counters.finished or tired or self.progress() >= 1.0
 
     def _run_epoch(self) -> None:
-        counters, size = self.counters, len(self._batches)
+        counters, size = self.counters, len(self.batches)
         times = self.config.training.validations_per_epoch
         validate_after = {max(1, size * (n + 1) // times) for n in range(times)}
         order = generator(self.config.seed, "order", counters.epoch)
-        for batch in self._batches.epoch(order, skip=counters.batch_in_epoch):
-            loss = self._step(batch)
+        for batch in self.batches.epoch(order, skip=counters.batch_in_epoch):
+            loss = self.step(batch)
             counters.step += 1
             counters.batch_in_epoch += 1
             ends_epoch = counters.batch_in_epoch == size
@@ -145,7 +145,7 @@ class Trainer:
             if self._is_over():
                 return
 
-    def _step(self, batch: QueryBatch) -> float:
+    def step(self, batch: QueryBatch) -> float:
         """One update of the weights; returns the loss before it."""
         training, graph = self.config.training, self.splits.train.graph
         self._optimizer.zero_grad()
@@ -239,7 +239,7 @@ class Trainer:
         self.counters.recent_losses.append(loss)
         self._queries_since_log += num_queries
         seconds = time.perf_counter() - self._logged_at
-        if seconds < LOG_EVERY_SECONDS and self.counters.batch_in_epoch != len(self._batches):
+        if seconds < LOG_EVERY_SECONDS and self.counters.batch_in_epoch != len(self.batches):
             return
         losses = self.counters.recent_losses
         done = self.progress()

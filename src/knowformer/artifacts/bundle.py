@@ -1,10 +1,10 @@
 """Save and load a run folder: weights, config, graphs, metrics, environment. No pickle anywhere.
 
 config.toml             the settings, complete
-model.safetensors       weights of the best validation so far
+model.safetensors       weights kept so far: the latest not clearly worse than the best
 dataset.json            names: relations, and the entities of each graph
 facts.safetensors       facts as ids: of each graph and of each split
-metrics.json            the best validation, then each evaluation
+metrics.json            the validation of the kept weights, then each evaluation
 environment.json        hardware, versions, commit
 events.jsonl            the record of training
 learning_curve.png      its picture

@@ -12,7 +12,6 @@ from knowformer.graph.dataset import Split
 from knowformer.queries.known_answers import KnownAnswers
 from knowformer.seeding import generator
 
-
 MAX_ROUNDS = 1000
 
 

@@ -63,7 +63,7 @@ class TrainingDisplay:
 
     def _show_validation(self, event: Event) -> None:
         self._validation = f"{event['valid_mrr']:.3f}"
-        mark = "  [bold green]best so far[/]" if event["best"] else ""
+        mark = "  [bold green]kept[/]" if event["best"] else ""
         self._console.print(
             f"epoch {event['epoch'] + 1:>3}  {_clock(event['elapsed_seconds'])}  "
             f"valid MRR {self._validation}  hits@1 {event['valid_hits@1']:.3f}  "

@@ -22,7 +22,9 @@ class Counters:
     best_mrr: float = -1.0
     best_step: int = 0
     validated_step: int = -1
-    validations_since_best: int = 0
+    record_mrr: float = -1.0
+    record_reciprocal_ranks: list[float] = field(default_factory=list[float])
+    validations_since_record: int = 0
     event_bytes: int = 0
     finished: bool = False
     recent_losses: list[float] = field(default_factory=list[float])

@@ -48,11 +48,11 @@ class TrainingConfig(BaseModel):
     gradient_clip: float = Field(default=1.0, gt=0.0)
     """Largest norm of the whole gradient."""
     patience: int | None = Field(default=None, ge=1)
-    """Validations without a better MRR before the run ends early; none: never."""
+    """Validations without a new record MRR before the run ends early; none: never."""
     validations_per_epoch: int = Field(default=1, ge=1)
     """How often an epoch is interrupted to validate."""
     max_valid_facts: int = Field(default=1000, ge=1)
-    """Validation facts used to choose the best weights; a seeded sample if there are more."""
+    """Validation facts used to choose the weights; a seeded sample if there are more."""
     checkpoint_minutes: float = Field(default=2.0, ge=0.0)
     """Least time between two checkpoints; one is also written after every validation."""
 

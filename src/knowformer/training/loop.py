@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from knowformer.errors import NonFiniteLossError
@@ -59,7 +60,7 @@ class Trainer:
             config: the run's settings.
             folder: gets ``checkpoint.safetensors`` and ``events.jsonl``.
             on_event: called with each event after it is recorded.
-            on_best: called with the model whenever validation is better than ever before.
+            on_best: called with the model whenever its weights are kept.
         """
         self.splits = splits
         self.config = config
@@ -122,7 +123,7 @@ class Trainer:
 
     def _is_over(self) -> bool:
         patience = self.config.training.patience
-        tired = patience is not None and self.counters.validations_since_best >= patience
+        tired = patience is not None and self.counters.validations_since_record >= patience
         return self.counters.finished or tired or self.progress() >= 1.0
 
     def _run_epoch(self) -> None:
@@ -209,14 +210,16 @@ class Trainer:
         return loss
 
     def _validate(self) -> None:
-        """Ranks validation facts; keeps the weights if they are the best so far."""
+        """Ranks validation facts; keeps the weights unless they are clearly worse than before."""
         scorer = Scorer(
             self.model, self._valid.graph, seed=self.config.seed, threads=self.config.threads
         )
         ranks, _, _ = rank_split(scorer, self._valid)
         metrics = rank_metrics(ranks.realistic)
         counters = self.counters
-        is_best = metrics["mrr"] > counters.best_mrr
+        reciprocal = 1.0 / ranks.realistic
+        is_record = metrics["mrr"] > counters.record_mrr
+        is_best = is_record or not _clearly_worse(reciprocal, counters.record_reciprocal_ranks)
         event: Event = {
             "kind": "validation",
             "step": counters.step,
@@ -227,7 +230,12 @@ class Trainer:
             "best": is_best,
         }
         counters.validated_step = counters.step
-        counters.validations_since_best = 0 if is_best else counters.validations_since_best + 1
+        counters.validations_since_record = (
+            0 if is_record else counters.validations_since_record + 1
+        )
+        if is_record:
+            counters.record_mrr = metrics["mrr"]
+            counters.record_reciprocal_ranks = reciprocal.tolist()
         if is_best:
             counters.best_mrr, counters.best_step = metrics["mrr"], counters.step
             self.best_weights = {k: v.clone() for k, v in self.model.state_dict().items()}
@@ -289,3 +297,15 @@ def _sample_facts(split: Split, config: RunConfig) -> Split:
         return split
     order = torch.randperm(len(split.facts), generator=generator(config.seed, "valid_facts"))
     return replace(split, facts=split.facts[order[:limit].sort().values])
+
+
+def _clearly_worse(reciprocal_ranks: Float[Tensor, " F"], record: list[float]) -> bool:
+    """The one-standard-error rule, fact by fact against the best validation ever.
+
+    A validation MRR wavers more between epochs than its mean changes, so the highest one is often
+    luck. Among weights that cannot be told from the best, the latest have learned the longest.
+    """
+    gaps = torch.tensor(record, dtype=torch.double) - reciprocal_ranks
+    if len(gaps) < 2:
+        return gaps.sum().item() > 0
+    return gaps.mean().item() > gaps.std().item() / math.sqrt(len(gaps))

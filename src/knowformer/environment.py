@@ -21,7 +21,6 @@ def describe_environment() -> dict[str, Any]:
             "machine": platform.machine(),
             "processor": _processor(),
             "cores": os.cpu_count(),
-            "threads": torch.get_num_threads(),
             "memory_gib": _memory_gib(),
             "instructions": torch.backends.cpu.get_cpu_capability(),
         },

@@ -52,7 +52,7 @@ def draw_learning_curve(events: list[Event], path: Path, *, title: str) -> None:
     loss_axis.set_title(title, loc="left")
     lines = [*loss_axis.get_lines(), mrr_axis.get_lines()[0]]
     loss_axis.legend(
-        lines, ["training loss (left)", "validation MRR (right)"], loc="lower right", frameon=False
+        lines, ["training loss (left)", "validation MRR (right)"], loc="upper right", frameon=False
     )
     loss_axis.spines["top"].set_visible(False)
     mrr_axis.spines["top"].set_visible(False)

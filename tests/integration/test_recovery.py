@@ -77,7 +77,7 @@ def test_answers_are_in_order_of_score_even_where_probabilities_are_all_zero_or_
 ):
     reasoner = Reasoner.from_pretrained(family_run)
     with torch.no_grad():
-        last = list(reasoner.model.score.parameters())[-2:]
+        last = list(reasoner.model.score_last.parameters())
         for parameter in last:
             parameter.mul_(factor)
     answers = reasoner.answer(head="f0_ann", relation="parent_of", k=32).answers

@@ -139,7 +139,7 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=32)
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--repeats", type=int, default=10)
-    parser.add_argument("--max-seconds", type=float, default=60.0)
+    parser.add_argument("--max-seconds", type=float, default=25.0)
     arguments = parser.parse_args()
     keep_freed_memory()
     torch.set_num_threads(1)

@@ -7,6 +7,7 @@ Every measurement is a process of its own (measure.py), all in one run on one ma
 results/speed_<hardware>_<date>.json and prints a table; the last line printed is JSON.
 """
 
+import ctypes
 import json
 import re
 import subprocess
@@ -17,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from numba import cfunc, types
 
 from knowformer.atomic_files import write_text
 from knowformer.environment import describe_environment
-from knowformer.kernels._cpu_compile import compiled_kernel
-from knowformer.kernels._cpu_kernels import BLOCK
+from knowformer.kernels._cpu_kernels import BLOCK, _matmul
+from knowformer.kernels._vectors import add, load, pick, rows_of, store
 
 HERE = Path(__file__).parent
 
@@ -38,35 +40,50 @@ VARIANTS = [("cpu", 1), ("cpu", 2), ("reference", 1)]
 LAYERS, QUERY_KEY_HOPS, VALUE_HOPS, HEADS = 3, 2, 3, 4
 
 
-def peak_gflops(width: int) -> float:
-    """Measured rate of the matrix product inside a kernel whose data stays in the first cache."""
-    rows = BLOCK
-    states = torch.randn(rows, width)
-    weights, mats = torch.randn(2, width) * 0.1, torch.randn(width, width) * 0.1
-    out, scratch = torch.empty(rows), torch.empty(2 * BLOCK, width)
-    kernel = compiled_kernel("score_forward", width)
-    arguments = [t.data_ptr() for t in (states, weights, mats, out, scratch)]
-    best = float("inf")
-    for _ in range(2000):
+def _multiply(source, weight, bias, target, repeats):
+    for _ in range(repeats):
+        _matmul(source, 0, weight, bias, target, 0, BLOCK)
+
+
+def _gather(rows, order, target, count):
+    total = load(rows, pick(order, 0))
+    for position in range(1, count):
+        total = add(total, load(rows, pick(order, position)))
+    store(target, 0, total)
+
+
+def seconds_of(function, signature: str, width: int, *arguments: int) -> float:
+    """Compiles a kernel for this width and returns its best time of twenty."""
+    kinds = {"r": rows_of(width), "i": types.CPointer(types.int32), "n": types.int64}
+    compiled = cfunc(types.void(*(kinds[letter] for letter in signature)))(function)
+    plain = {"n": ctypes.c_int64}
+    prototype = ctypes.CFUNCTYPE(
+        None, *(plain.get(letter, ctypes.c_void_p) for letter in signature)
+    )
+    kernel, best = prototype(compiled.address), float("inf")
+    for _ in range(20):
         before = time.perf_counter()
-        kernel(*arguments, rows, 0.0)
+        kernel(*arguments)
         best = min(best, time.perf_counter() - before)
-    return 2e-9 * rows * width * width / best
+    return best
+
+
+def peak_gflops(width: int) -> float:
+    """Measured rate of the kernels' matrix product, its data in the first cache."""
+    source, target = torch.randn(BLOCK, width), torch.empty(BLOCK, width)
+    weight, bias = torch.randn(width, width), torch.randn(width)
+    pointers = [tensor.data_ptr() for tensor in (source, weight, bias, target)]
+    repeats = 1000
+    best = seconds_of(_multiply, "rrrrn", width, *pointers, repeats)
+    return 2e-9 * repeats * BLOCK * width * width / best
 
 
 def gather_gbytes_per_second(width: int) -> float:
-    """Measured rate of reading rows at random from a second-level cache, as a hop does."""
-    rows = torch.randn(2**18 // (4 * width), width)
-    order = torch.randint(len(rows), (200_000,))
-    offsets = torch.arange(0, len(order) + 1, 50)
-    best = float("inf")
-    for _ in range(10):
-        before = time.perf_counter()
-        torch.nn.functional.embedding_bag(
-            order, rows, offsets, mode="sum", include_last_offset=True
-        )
-        best = min(best, time.perf_counter() - before)
-    return 4e-9 * len(order) * width / best
+    """Measured rate of reading rows at random from 256 KB, as a hop does."""
+    rows, target = torch.randn(2**18 // (4 * width), width), torch.empty(width)
+    order = torch.randint(len(rows), (200_000,), dtype=torch.int32)
+    pointers = [tensor.data_ptr() for tensor in (rows, order, target)]
+    return 4e-9 * len(order) * width / seconds_of(_gather, "rirn", width, *pointers, len(order))
 
 
 def limit_ms(case: dict[str, Any], gflops: float, gbytes: float, *, training: bool) -> float:

@@ -22,7 +22,7 @@ from numba import cfunc, types
 
 from knowformer.atomic_files import write_text
 from knowformer.environment import describe_environment
-from knowformer.kernels._cpu_kernels import BLOCK, _matmul
+from knowformer.kernels._cpu_stages import BLOCK, matmul
 from knowformer.kernels._vectors import add, load, pick, rows_of, store
 
 HERE = Path(__file__).parent
@@ -42,7 +42,7 @@ LAYERS, QUERY_KEY_HOPS, VALUE_HOPS, HEADS = 3, 2, 3, 4
 
 def _multiply(source, weight, bias, target, repeats):
     for _ in range(repeats):
-        _matmul(source, 0, weight, bias, target, 0, BLOCK)
+        matmul(source, 0, weight, bias, target, 0, BLOCK)
 
 
 def _gather(rows, order, target, count):

@@ -15,7 +15,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from knowformer.kernels._cpu_compile import WIDTHS, compiled_kernel
-from knowformer.kernels._cpu_kernels import BLOCK
+from knowformer.kernels._cpu_stages import BLOCK
 from knowformer.kernels._operands import (
     AttendWeights,
     Dropout,

@@ -11,6 +11,8 @@ import logging
 import threading
 from collections.abc import Callable
 from functools import cache
+from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 from numba import cfunc, types
@@ -19,6 +21,7 @@ from knowformer.kernels import _cpu_kernels
 from knowformer.kernels._vectors import rows_of
 
 WIDTHS = (16, 32, 64)
+SOURCES = ("_cpu_kernels.py", "_cpu_stages.py", "_vectors.py")
 
 # One letter per argument: D-wide rows, head-wide rows, int32 and int64 numbers, floats, bytes,
 # a number, a float.
@@ -83,7 +86,15 @@ def _compiled(name: str, width: int, head_width: int) -> Kernel:
     return kernel
 
 
+@cache
+def _source_digest() -> str:
+    """A name for this version of the kernels: Numba's cache looks at one file, they span three."""
+    sources = (Path(__file__).with_name(name) for name in SOURCES)
+    return blake2b(b"".join(path.read_bytes() for path in sources), digest_size=8).hexdigest()
+
+
 def _compile(signature: Any, function: Any) -> Any:
+    function.__qualname__ = f"{function.__name__}_{_source_digest()}"
     options = {"nopython": True, "error_model": "numpy", "boundscheck": False}
     try:
         return cfunc(signature, cache=True, **options)(function)

@@ -12,8 +12,21 @@ Arrays are pointers to rows of D floats (see ``_vectors``); matrices are (in x o
 # pyright: basic
 
 import numpy as np
-from numba import njit
 
+from knowformer.kernels._cpu_stages import (
+    BLOCK,
+    TINY,
+    add_rows,
+    clear,
+    copy,
+    mask,
+    matmul,
+    matmul_add,
+    normal_gradient,
+    normalized,
+    numba_function,
+    outer,
+)
 from knowformer.kernels._vectors import (
     add,
     at,
@@ -22,148 +35,17 @@ from knowformer.kernels._vectors import (
     kept,
     load,
     mul,
-    part,
     pick,
     pick_float,
     put,
     put_at,
-    row_count,
     row_like,
     shifted,
     store,
-    sub,
-    tile,
-    tile_add,
-    tile_fma,
-    tile_load,
-    tile_outer,
-    tile_relu,
-    tile_store,
     total,
     where_positive,
     width,
 )
-
-BLOCK = 48  # rows per block; a multiple of TILE_ROWS
-TILE_ROWS, TILE_COLUMNS = 6, 16  # 12 accumulators of AVX2's 16 registers
-OUTER_ROWS = 4
-EPSILON = np.float32(1e-5)  # torch's LayerNorm
-TINY = np.float32(1e-12)  # torch's normalize
-
-numba_function = njit(error_model="numpy", boundscheck=False)
-
-
-# ---- stages on a block of rows -------------------------------------------------------------------
-
-
-@numba_function
-def _matmul(source, s, weight, bias, target, t, n):
-    """target[t + j] = source[s + j] @ weight + bias for j < n, rounded up to whole tiles."""
-    d = width(source)
-    for c in range(0, d, TILE_COLUMNS):
-        start = part(bias, 0, c, TILE_COLUMNS)
-        for j in range(0, n, TILE_ROWS):
-            acc = tile(start, TILE_ROWS)
-            for q in range(d):
-                acc = tile_fma(acc, source, s + j, q, part(weight, q, c, TILE_COLUMNS))
-            tile_store(target, t + j, c, acc)
-
-
-@numba_function
-def _matmul_relu(source, s, weight, bias, target, t, n):
-    """The same, and zero where the result is negative."""
-    d = width(source)
-    for c in range(0, d, TILE_COLUMNS):
-        start = part(bias, 0, c, TILE_COLUMNS)
-        for j in range(0, n, TILE_ROWS):
-            acc = tile(start, TILE_ROWS)
-            for q in range(d):
-                acc = tile_fma(acc, source, s + j, q, part(weight, q, c, TILE_COLUMNS))
-            tile_store(target, t + j, c, tile_relu(acc))
-
-
-@numba_function
-def _matmul_add(source, s, weight, target, t, n):
-    """target[t + j] += source[s + j] @ weight for j < n, rounded up to whole tiles."""
-    d = width(source)
-    for c in range(0, d, TILE_COLUMNS):
-        for j in range(0, n, TILE_ROWS):
-            acc = tile_load(target, t + j, c, TILE_ROWS, TILE_COLUMNS)
-            for q in range(d):
-                acc = tile_fma(acc, source, s + j, q, part(weight, q, c, TILE_COLUMNS))
-            tile_store(target, t + j, c, acc)
-
-
-@numba_function
-def _outer(left, a, right, b, sums, n):
-    """Sums += left[a : a + n]^T @ right[b : b + n], the gradient of a matrix.
-
-    A block is summed by itself before it joins the rest: errors grow with the number of blocks,
-    not with that of rows.
-    """
-    d = width(left)
-    for c in range(0, d, TILE_COLUMNS):
-        start = part(left, a, c, TILE_COLUMNS)
-        zero = row_like(start, np.float32(0.0))
-        for q in range(0, d, OUTER_ROWS):
-            acc = tile(zero, OUTER_ROWS)
-            for j in range(n):
-                acc = tile_outer(acc, left, a + j, q, part(right, b + j, c, TILE_COLUMNS))
-            tile_add(sums, q, c, acc)
-
-
-@numba_function
-def _add_rows(source, s, sums, n):
-    """Sums += source[s + j] over j < n, the gradient of a bias."""
-    zero = row_like(load(source, s), np.float32(0.0))
-    even = odd = zero
-    for j in range(0, n - 1, 2):
-        even = add(even, load(source, s + j))
-        odd = add(odd, load(source, s + j + 1))
-    if n % 2:
-        even = add(even, load(source, s + n - 1))
-    store(sums, 0, add(load(sums, 0), add(even, odd)))
-
-
-@numba_function
-def _copy(source, s, target, t, n):
-    for j in range(n):
-        store(target, t + j, load(source, s + j))
-
-
-@numba_function
-def _clear(target, t, n):
-    zero = row_like(load(target, t), np.float32(0.0))
-    for j in range(n):
-        store(target, t + j, zero)
-
-
-@numba_function
-def _mask(condition, s, target, t, n):
-    """Zero where ``condition`` is not positive: the gradient of ReLU."""
-    for j in range(n):
-        store(target, t + j, where_positive(load(condition, s + j), load(target, t + j)))
-
-
-@numba_function
-def _normal(row):
-    """The row with mean 0 and variance 1, and the scale that made it so."""
-    share = np.float32(1.0) / np.float32(row_count(row))
-    centred = sub(row, row_like(row, total(row) * share))
-    variance = total(mul(centred, centred)) * share
-    scale = np.float32(1.0) / np.sqrt(variance + EPSILON)
-    return mul(centred, row_like(row, scale)), scale
-
-
-@numba_function
-def _normal_gradient(gradient, normal, scale):
-    """Gradient of LayerNorm's input, given that of its output before weight and bias."""
-    share = np.float32(1.0) / np.float32(row_count(normal))
-    mean = total(gradient) * share
-    along = total(mul(gradient, normal)) * share
-    rest = sub(sub(gradient, row_like(normal, mean)), mul(normal, row_like(normal, along)))
-    return mul(rest, row_like(normal, scale))
-
 
 # ---- hop -----------------------------------------------------------------------------------------
 
@@ -171,12 +53,12 @@ def _normal_gradient(gradient, normal, scale):
 @numba_function
 def _update_hidden(scratch, w1, b1, w2, b2, w3, b3, layers, n):
     """From rows at 0: hidden layers at BLOCK (and 2 BLOCK), the result at 3 BLOCK."""
-    _matmul_relu(scratch, 0, w1, b1, scratch, BLOCK, n)
+    matmul(scratch, 0, w1, b1, scratch, BLOCK, n, True)
     if layers == 2:
-        _matmul(scratch, BLOCK, w2, b2, scratch, 3 * BLOCK, n)
+        matmul(scratch, BLOCK, w2, b2, scratch, 3 * BLOCK, n)
     else:
-        _matmul_relu(scratch, BLOCK, w2, b2, scratch, 2 * BLOCK, n)
-        _matmul(scratch, 2 * BLOCK, w3, b3, scratch, 3 * BLOCK, n)
+        matmul(scratch, BLOCK, w2, b2, scratch, 2 * BLOCK, n, True)
+        matmul(scratch, 2 * BLOCK, w3, b3, scratch, 3 * BLOCK, n)
 
 
 def hop_forward(
@@ -206,7 +88,7 @@ def hop_forward(
             for j in range(n):
                 row = load(scratch, 3 * BLOCK + j)
                 if norm:
-                    normal, _ = _normal(row)
+                    normal, _ = normalized(row)
                     row = add(load(states, base + first + j), fma(normal, gamma, beta))
                 store(out, base + first + j, row)
 
@@ -227,25 +109,25 @@ def hop_backward(
         base, relation_base = b * num_entities, b * num_relations
         for first in range(0, num_entities, BLOCK):
             n = min(BLOCK, num_entities - first)
-            _copy(pre, base + first, scratch, 0, n)
+            copy(pre, base + first, scratch, 0, n)
             _update_hidden(scratch, w1, b1, w2, b2, w3, b3, layers, n)
-            _copy(gradient, base + first, scratch, 4 * BLOCK, n)
+            copy(gradient, base + first, scratch, 4 * BLOCK, n)
             if norm:
                 _hop_norm_backward(scratch, gamma, d_weights, n)
             g = 4 * BLOCK
             if layers == 3:
-                _add_rows(scratch, g, shifted(d_weights, 3), n)
-                _outer(scratch, 2 * BLOCK, scratch, g, shifted(d_mats, 2 * d), n)
-                _matmul(scratch, g, w3t, zero, scratch, 3 * BLOCK, n)
-                _mask(scratch, 2 * BLOCK, scratch, 3 * BLOCK, n)
+                add_rows(scratch, g, shifted(d_weights, 3), n)
+                outer(scratch, 2 * BLOCK, scratch, g, shifted(d_mats, 2 * d), n)
+                matmul(scratch, g, w3t, zero, scratch, 3 * BLOCK, n)
+                mask(scratch, 2 * BLOCK, scratch, 3 * BLOCK, n)
                 g = 3 * BLOCK
-            _add_rows(scratch, g, shifted(d_weights, 2), n)
-            _outer(scratch, BLOCK, scratch, g, shifted(d_mats, d), n)
-            _matmul(scratch, g, w2t, zero, scratch, 2 * BLOCK, n)
-            _mask(scratch, BLOCK, scratch, 2 * BLOCK, n)
-            _add_rows(scratch, 2 * BLOCK, shifted(d_weights, 1), n)
-            _outer(scratch, 0, scratch, 2 * BLOCK, d_mats, n)
-            _matmul(scratch, 2 * BLOCK, w1t, zero, scratch, 3 * BLOCK, n)
+            add_rows(scratch, g, shifted(d_weights, 2), n)
+            outer(scratch, BLOCK, scratch, g, shifted(d_mats, d), n)
+            matmul(scratch, g, w2t, zero, scratch, 2 * BLOCK, n)
+            mask(scratch, BLOCK, scratch, 2 * BLOCK, n)
+            add_rows(scratch, 2 * BLOCK, shifted(d_weights, 1), n)
+            outer(scratch, 0, scratch, 2 * BLOCK, d_mats, n)
+            matmul(scratch, 2 * BLOCK, w1t, zero, scratch, 3 * BLOCK, n)
             d_self = row_like(self_weight, np.float32(0.0))
             for j in range(n):
                 row = load(scratch, 3 * BLOCK + j)
@@ -268,10 +150,10 @@ def _hop_norm_backward(scratch, gamma, d_weights, n):
     d_gamma = d_beta = row_like(gamma, np.float32(0.0))
     for j in range(n):
         g = load(scratch, 4 * BLOCK + j)
-        normal, scale = _normal(load(scratch, 3 * BLOCK + j))
+        normal, scale = normalized(load(scratch, 3 * BLOCK + j))
         d_gamma = fma(g, normal, d_gamma)
         d_beta = add(d_beta, g)
-        store(scratch, 4 * BLOCK + j, _normal_gradient(mul(g, gamma), normal, scale))
+        store(scratch, 4 * BLOCK + j, normal_gradient(mul(g, gamma), normal, scale))
     store(d_weights, 4, add(load(d_weights, 4), d_gamma))
     store(d_weights, 5, add(load(d_weights, 5), d_beta))
 
@@ -309,8 +191,8 @@ def _input_hidden(states, extra, bonus, mats, scratch, base, first, head, shared
             row = add(row, load(bonus, 0))
         store(scratch, BLOCK + j, row)
     if has_states:
-        _copy(states, base + first, scratch, 0, n)
-        _matmul_add(scratch, 0, mats, scratch, BLOCK, n)
+        copy(states, base + first, scratch, 0, n)
+        matmul_add(scratch, 0, mats, scratch, BLOCK, n)
     for j in range(n):
         row = load(scratch, BLOCK + j)
         store(scratch, BLOCK + j, where_positive(row, row))
@@ -330,8 +212,8 @@ def input_forward(
             _input_hidden(
                 states, extra, bonus, mats, scratch, base, first, head, shared, has_states, n
             )
-            _matmul(scratch, BLOCK, w2, bias, scratch, 0, n)
-            _copy(scratch, 0, out, base + first, n)
+            matmul(scratch, BLOCK, w2, bias, scratch, 0, n)
+            copy(scratch, 0, out, base + first, n)
 
 
 def input_backward(
@@ -349,13 +231,13 @@ def input_backward(
             _input_hidden(
                 states, extra, bonus, mats, scratch, base, first, head, shared, has_states, n
             )
-            _copy(gradient, base + first, scratch, 2 * BLOCK, n)
-            _add_rows(scratch, 2 * BLOCK, d_bias, n)
-            _outer(scratch, BLOCK, scratch, 2 * BLOCK, shifted(d_mats, d), n)
-            _matmul(scratch, 2 * BLOCK, w2t, zero, scratch, 3 * BLOCK, n)
-            _mask(scratch, BLOCK, scratch, 3 * BLOCK, n)
+            copy(gradient, base + first, scratch, 2 * BLOCK, n)
+            add_rows(scratch, 2 * BLOCK, d_bias, n)
+            outer(scratch, BLOCK, scratch, 2 * BLOCK, shifted(d_mats, d), n)
+            matmul(scratch, 2 * BLOCK, w2t, zero, scratch, 3 * BLOCK, n)
+            mask(scratch, BLOCK, scratch, 3 * BLOCK, n)
             if shared:
-                _add_rows(scratch, 3 * BLOCK, d_extra, n)
+                add_rows(scratch, 3 * BLOCK, d_extra, n)
             else:
                 for j in range(n):
                     row = add(load(d_extra, first + j), load(scratch, 3 * BLOCK + j))
@@ -364,9 +246,9 @@ def input_backward(
                 row = add(load(d_bonus, 0), load(scratch, 3 * BLOCK + head - first))
                 store(d_bonus, 0, row)
             if has_states:
-                _outer(scratch, 0, scratch, 3 * BLOCK, d_mats, n)
-                _matmul(scratch, 3 * BLOCK, w1t, zero, scratch, 0, n)
-                _copy(scratch, 0, d_states, base + first, n)
+                outer(scratch, 0, scratch, 3 * BLOCK, d_mats, n)
+                matmul(scratch, 3 * BLOCK, w1t, zero, scratch, 0, n)
+                copy(scratch, 0, d_states, base + first, n)
 
 
 # ---- attention, feed-forward and norms -----------------------------------------------------------
@@ -398,16 +280,16 @@ def _attention_sums(
     """One pass over a query's entities: sums gets k^T v in D rows, then sum k and sum v."""
     d = width(values)
     heads = d // width(scratch_heads)
-    _clear(sums, 0, d + 2)
+    clear(sums, 0, d + 2)
     for first in range(0, num_entities, BLOCK):
         n = min(BLOCK, num_entities - first)
-        _copy(query_key, base + first, scratch, 0, n)
-        _matmul(scratch, 0, shifted(mats, d), shifted(weights, 1), scratch, BLOCK, n)
+        copy(query_key, base + first, scratch, 0, n)
+        matmul(scratch, 0, shifted(mats, d), shifted(weights, 1), scratch, BLOCK, n)
         _unit_heads(scratch_heads, BLOCK * heads, n * heads, lengths)
-        _copy(values, base + first, scratch, 0, n)
-        _outer(scratch, BLOCK, scratch, 0, sums, n)
-        _add_rows(scratch, BLOCK, shifted(sums, d), n)
-        _add_rows(scratch, 0, shifted(sums, d + 1), n)
+        copy(values, base + first, scratch, 0, n)
+        outer(scratch, BLOCK, scratch, 0, sums, n)
+        add_rows(scratch, BLOCK, shifted(sums, d), n)
+        add_rows(scratch, 0, shifted(sums, d + 1), n)
     _keep_blocks(sums, width(scratch_heads))
 
 
@@ -430,10 +312,10 @@ def _attend_block(
     d = width(values)
     heads = d // width(scratch_heads)
     count = np.float32(num_entities)
-    _copy(query_key, base + first, scratch, 0, n)
-    _matmul(scratch, 0, mats, weights, scratch, BLOCK, n)
+    copy(query_key, base + first, scratch, 0, n)
+    matmul(scratch, 0, mats, weights, scratch, BLOCK, n)
     _unit_heads(scratch_heads, BLOCK * heads, n * heads, lengths)
-    _matmul(scratch, BLOCK, sums, shifted(sums, d + 1), scratch, 2 * BLOCK, n)
+    matmul(scratch, BLOCK, sums, shifted(sums, d + 1), scratch, 2 * BLOCK, n)
     for j in range(n):
         for h in range(heads):
             q = load(scratch_heads, (BLOCK + j) * heads + h)
@@ -455,18 +337,18 @@ def _feed_forward_block(states, weights, mats, dropout, scratch, base, first, n,
     gamma, beta = load(weights, 2), load(weights, 3)
     for j in range(n):
         row = add(load(states, base + first + j), load(scratch, 2 * BLOCK + j))
-        normal, norm_scale = _normal(row)
+        normal, norm_scale = normalized(row)
         store(scratch, 2 * BLOCK + j, normal)
         store(scratch, 3 * BLOCK + j, fma(normal, gamma, beta))
         put_at(scratch, 6 * BLOCK + j, 0, norm_scale)
     w1, w2 = shifted(mats, 2 * d), shifted(mats, 3 * d)
-    _matmul_relu(scratch, 3 * BLOCK, w1, shifted(weights, 4), scratch, 4 * BLOCK, n)
+    matmul(scratch, 3 * BLOCK, w1, shifted(weights, 4), scratch, 4 * BLOCK, n, True)
     if threshold:
         for j in range(n):
             row = load(scratch, 4 * BLOCK + j)
             row = kept(row, dropout, base + first + j, threshold, scale)
             store(scratch, 4 * BLOCK + j, row)
-    _matmul(scratch, 4 * BLOCK, w2, shifted(weights, 5), scratch, 5 * BLOCK, n)
+    matmul(scratch, 4 * BLOCK, w2, shifted(weights, 5), scratch, 5 * BLOCK, n)
     for j in range(n):
         row = add(load(scratch, 5 * BLOCK + j), load(scratch, 3 * BLOCK + j))
         store(scratch, 5 * BLOCK + j, row)
@@ -506,7 +388,7 @@ def attend_forward(
                 states, weights, mats, dropout, scratch, base, first, n, threshold, scale
             )
             for j in range(n):
-                normal, _ = _normal(load(scratch, 5 * BLOCK + j))
+                normal, _ = normalized(load(scratch, 5 * BLOCK + j))
                 store(out, base + first + j, fma(normal, gamma, beta))
 
 
@@ -520,29 +402,29 @@ def _feed_forward_backward(
     d_gamma = d_beta = row_like(gamma2, np.float32(0.0))
     for j in range(n):
         g = load(gradient, base + first + j)
-        normal, norm_scale = _normal(load(scratch, 5 * BLOCK + j))
+        normal, norm_scale = normalized(load(scratch, 5 * BLOCK + j))
         d_gamma = fma(g, normal, d_gamma)
         d_beta = add(d_beta, g)
-        store(scratch, 5 * BLOCK + j, _normal_gradient(mul(g, gamma2), normal, norm_scale))
+        store(scratch, 5 * BLOCK + j, normal_gradient(mul(g, gamma2), normal, norm_scale))
     store(d_weights, 6, add(load(d_weights, 6), d_gamma))
     store(d_weights, 7, add(load(d_weights, 7), d_beta))
-    _add_rows(scratch, 5 * BLOCK, shifted(d_weights, 5), n)
-    _outer(scratch, 4 * BLOCK, scratch, 5 * BLOCK, shifted(d_mats, 3 * d), n)
-    _matmul(scratch, 5 * BLOCK, shifted(mats_t, 3 * d), zero, scratch, 7 * BLOCK, n)
+    add_rows(scratch, 5 * BLOCK, shifted(d_weights, 5), n)
+    outer(scratch, 4 * BLOCK, scratch, 5 * BLOCK, shifted(d_mats, 3 * d), n)
+    matmul(scratch, 5 * BLOCK, shifted(mats_t, 3 * d), zero, scratch, 7 * BLOCK, n)
     for j in range(n):
         # The hidden row is positive just where ReLU and dropout both let it through.
         row = where_positive(load(scratch, 4 * BLOCK + j), load(scratch, 7 * BLOCK + j))
         store(scratch, 7 * BLOCK + j, mul(row, row_like(row, scale)))
-    _add_rows(scratch, 7 * BLOCK, shifted(d_weights, 4), n)
-    _outer(scratch, 3 * BLOCK, scratch, 7 * BLOCK, shifted(d_mats, 2 * d), n)
-    _matmul_add(scratch, 7 * BLOCK, shifted(mats_t, 2 * d), scratch, 5 * BLOCK, n)
+    add_rows(scratch, 7 * BLOCK, shifted(d_weights, 4), n)
+    outer(scratch, 3 * BLOCK, scratch, 7 * BLOCK, shifted(d_mats, 2 * d), n)
+    matmul_add(scratch, 7 * BLOCK, shifted(mats_t, 2 * d), scratch, 5 * BLOCK, n)
     d_gamma = d_beta = row_like(gamma1, np.float32(0.0))
     for j in range(n):
         g, normal = load(scratch, 5 * BLOCK + j), load(scratch, 2 * BLOCK + j)
         d_gamma = fma(g, normal, d_gamma)
         d_beta = add(d_beta, g)
         norm_scale = at(scratch, 6 * BLOCK + j, 0)
-        store(scratch, 3 * BLOCK + j, _normal_gradient(mul(g, gamma1), normal, norm_scale))
+        store(scratch, 3 * BLOCK + j, normal_gradient(mul(g, gamma1), normal, norm_scale))
     store(d_weights, 2, add(load(d_weights, 2), d_gamma))
     store(d_weights, 3, add(load(d_weights, 3), d_beta))
 
@@ -576,17 +458,17 @@ def _gather_backward(
             store(d_sums_heads, d * heads + h, row)
         g = load(scratch, 3 * BLOCK + j)
         store(d_values, base + first + j, mul(g, row_like(g, count)))
-    _add_rows(scratch, 3 * BLOCK, shifted(d_sums, d + 1), n)
-    _outer(scratch, BLOCK, scratch, 3 * BLOCK, d_sums, n)
-    _matmul_add(scratch, 3 * BLOCK, sums_t, scratch, 4 * BLOCK, n)
+    add_rows(scratch, 3 * BLOCK, shifted(d_sums, d + 1), n)
+    outer(scratch, BLOCK, scratch, 3 * BLOCK, d_sums, n)
+    matmul_add(scratch, 3 * BLOCK, sums_t, scratch, 4 * BLOCK, n)
     _unit_heads_backward(
         scratch_heads, 4 * BLOCK * heads, scratch_heads, BLOCK * heads, n * heads, lengths
     )
-    _copy(query_key, base + first, scratch, 0, n)
-    _add_rows(scratch, 4 * BLOCK, d_weights, n)
-    _outer(scratch, 0, scratch, 4 * BLOCK, d_mats, n)
-    _matmul(scratch, 4 * BLOCK, mats_t, zero, scratch, 5 * BLOCK, n)
-    _copy(scratch, 5 * BLOCK, d_query_key, base + first, n)
+    copy(query_key, base + first, scratch, 0, n)
+    add_rows(scratch, 4 * BLOCK, d_weights, n)
+    outer(scratch, 0, scratch, 4 * BLOCK, d_mats, n)
+    matmul(scratch, 4 * BLOCK, mats_t, zero, scratch, 5 * BLOCK, n)
+    copy(scratch, 5 * BLOCK, d_query_key, base + first, n)
 
 
 @numba_function
@@ -597,23 +479,23 @@ def _keys_backward(
     """What the sums owe to each key and value."""
     d = width(values)
     heads = d // width(scratch_heads)
-    _copy(query_key, base + first, scratch, 0, n)
-    _matmul(scratch, 0, shifted(mats, d), shifted(weights, 1), scratch, BLOCK, n)
+    copy(query_key, base + first, scratch, 0, n)
+    matmul(scratch, 0, shifted(mats, d), shifted(weights, 1), scratch, BLOCK, n)
     _unit_heads(scratch_heads, BLOCK * heads, n * heads, lengths)
-    _copy(values, base + first, scratch, 2 * BLOCK, n)
-    _matmul(scratch, 2 * BLOCK, d_sums_t, shifted(d_sums, d), scratch, 3 * BLOCK, n)
+    copy(values, base + first, scratch, 2 * BLOCK, n)
+    matmul(scratch, 2 * BLOCK, d_sums_t, shifted(d_sums, d), scratch, 3 * BLOCK, n)
     _unit_heads_backward(
         scratch_heads, 3 * BLOCK * heads, scratch_heads, BLOCK * heads, n * heads, lengths
     )
-    _matmul(scratch, BLOCK, d_sums, shifted(d_sums, d + 1), scratch, 4 * BLOCK, n)
+    matmul(scratch, BLOCK, d_sums, shifted(d_sums, d + 1), scratch, 4 * BLOCK, n)
     for j in range(n):
         row = add(load(d_values, base + first + j), load(scratch, 4 * BLOCK + j))
         store(d_values, base + first + j, row)
-    _add_rows(scratch, 3 * BLOCK, shifted(d_weights, 1), n)
-    _outer(scratch, 0, scratch, 3 * BLOCK, shifted(d_mats, d), n)
-    _copy(d_query_key, base + first, scratch, 5 * BLOCK, n)
-    _matmul_add(scratch, 3 * BLOCK, shifted(mats_t, d), scratch, 5 * BLOCK, n)
-    _copy(scratch, 5 * BLOCK, d_query_key, base + first, n)
+    add_rows(scratch, 3 * BLOCK, shifted(d_weights, 1), n)
+    outer(scratch, 0, scratch, 3 * BLOCK, shifted(d_mats, d), n)
+    copy(d_query_key, base + first, scratch, 5 * BLOCK, n)
+    matmul_add(scratch, 3 * BLOCK, shifted(mats_t, d), scratch, 5 * BLOCK, n)
+    copy(scratch, 5 * BLOCK, d_query_key, base + first, n)
 
 
 @numba_function
@@ -637,14 +519,14 @@ def attend_backward(
         base = b * num_entities
         own, own_heads = shifted(sums, b * (d + 2)), shifted(sums_heads, b * (d + 2) * heads)
         _transpose(own, transposed)
-        _clear(d_sums, 0, d + 2)
+        clear(d_sums, 0, d + 2)
         for first in range(0, num_entities, BLOCK):
             n = min(BLOCK, num_entities - first)
             _attend_block(
                 query_key, values, weights, mats, own, scratch, scratch_heads, values_heads,
                 own_heads, lengths, masses, base, first, n, num_entities,
             )  # fmt: skip
-            _copy(scratch, 2 * BLOCK, gathered, 0, n)
+            copy(scratch, 2 * BLOCK, gathered, 0, n)
             _feed_forward_block(
                 states, weights, mats, dropout, scratch, base, first, n, threshold, scale
             )
@@ -674,8 +556,8 @@ def score_forward(states, weights, mats, out, scratch, num_rows, bias):
     last = load(weights, 1)
     for first in range(0, num_rows, BLOCK):
         n = min(BLOCK, num_rows - first)
-        _copy(states, first, scratch, 0, n)
-        _matmul_relu(scratch, 0, mats, weights, scratch, BLOCK, n)
+        copy(states, first, scratch, 0, n)
+        matmul(scratch, 0, mats, weights, scratch, BLOCK, n, True)
         for j in range(n):
             put(out, first + j, total(mul(load(scratch, BLOCK + j), last)) + bias)
 
@@ -687,14 +569,14 @@ def score_backward(
     last = load(weights, 1)
     for first in range(0, num_rows, BLOCK):
         n = min(BLOCK, num_rows - first)
-        _copy(states, first, scratch, 0, n)
-        _matmul_relu(scratch, 0, mats, weights, scratch, BLOCK, n)
+        copy(states, first, scratch, 0, n)
+        matmul(scratch, 0, mats, weights, scratch, BLOCK, n, True)
         for j in range(n):
             hidden, g = load(scratch, BLOCK + j), row_like(last, pick_float(gradient, first + j))
             store(scratch, 2 * BLOCK + j, where_positive(hidden, mul(g, last)))
             store(scratch, BLOCK + j, mul(hidden, g))
-        _add_rows(scratch, BLOCK, shifted(d_weights, 1), n)
-        _add_rows(scratch, 2 * BLOCK, d_weights, n)
-        _outer(scratch, 0, scratch, 2 * BLOCK, d_mats, n)
-        _matmul(scratch, 2 * BLOCK, mats_t, zero, scratch, 3 * BLOCK, n)
-        _copy(scratch, 3 * BLOCK, d_states, first, n)
+        add_rows(scratch, BLOCK, shifted(d_weights, 1), n)
+        add_rows(scratch, 2 * BLOCK, d_weights, n)
+        outer(scratch, 0, scratch, 2 * BLOCK, d_mats, n)
+        matmul(scratch, 2 * BLOCK, mats_t, zero, scratch, 3 * BLOCK, n)
+        copy(scratch, 3 * BLOCK, d_states, first, n)

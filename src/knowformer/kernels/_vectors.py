@@ -320,20 +320,27 @@ def tile(typing, value, rows):
     return kind(value, rows), emit
 
 
+def _tile_step(builder: Any, kind: Tile, acc: Any, scalar_at: Any, value: Any) -> Any:
+    """acc[m] += the scalar at address ``scalar_at(m)`` * value, for every row m of a tile."""
+    for m in range(kind.rows):
+        splat = _splat(builder, builder.load(scalar_at(m)), kind.count)
+        after = _fma(builder, splat, value, builder.extract_value(acc, m))
+        acc = builder.insert_value(acc, after, m)
+    return acc
+
+
 @intrinsic
 def tile_fma(typing, acc, source, row, column, value):
     """acc[m] += source[row + m, column] * value: one step of a matrix product."""
 
     def emit(context, builder, signature, arguments):
         acc_, source_, row_, column_, value_ = arguments
-        for m in range(signature.args[0].rows):
+
+        def scalar_at(m):
             at_row = builder.add(row_, ir.Constant(row_.type, m))
-            scalar = builder.load(_float_pointer(builder, source_, at_row, column_))
-            splat = _splat(builder, scalar, signature.args[0].count)
-            acc_ = builder.insert_value(
-                acc_, _fma(builder, splat, value_, builder.extract_value(acc_, m)), m
-            )
-        return acc_
+            return _float_pointer(builder, source_, at_row, column_)
+
+        return _tile_step(builder, signature.args[0], acc_, scalar_at, value_)
 
     return acc(acc, source, types.intp, types.intp, value), emit
 
@@ -344,14 +351,12 @@ def tile_outer(typing, acc, source, row, column, value):
 
     def emit(context, builder, signature, arguments):
         acc_, source_, row_, column_, value_ = arguments
-        for m in range(signature.args[0].rows):
+
+        def scalar_at(m):
             at_column = builder.add(column_, ir.Constant(column_.type, m))
-            scalar = builder.load(_float_pointer(builder, source_, row_, at_column))
-            splat = _splat(builder, scalar, signature.args[0].count)
-            acc_ = builder.insert_value(
-                acc_, _fma(builder, splat, value_, builder.extract_value(acc_, m)), m
-            )
-        return acc_
+            return _float_pointer(builder, source_, row_, at_column)
+
+        return _tile_step(builder, signature.args[0], acc_, scalar_at, value_)
 
     return acc(acc, source, types.intp, types.intp, value), emit
 

@@ -1,0 +1,134 @@
+"""Stages of the CPU kernels, each on a block of rows that stays in the first cache.
+
+Rows are named by an array and the number of the first: ``source, s`` are the rows from s on.
+"""
+
+# pyright: basic
+
+import numpy as np
+from numba import njit
+
+from knowformer.kernels._vectors import (
+    add,
+    load,
+    mul,
+    part,
+    row_count,
+    row_like,
+    store,
+    sub,
+    tile,
+    tile_add,
+    tile_fma,
+    tile_load,
+    tile_outer,
+    tile_relu,
+    tile_store,
+    total,
+    where_positive,
+    width,
+)
+
+BLOCK = 48  # rows per block; a multiple of TILE_ROWS
+TILE_ROWS, TILE_COLUMNS = 6, 16  # 12 accumulators of AVX2's 16 registers
+OUTER_ROWS = 4
+EPSILON = np.float32(1e-5)  # torch's LayerNorm
+TINY = np.float32(1e-12)  # torch's normalize
+
+numba_function = njit(error_model="numpy", boundscheck=False)
+
+
+@numba_function
+def matmul(source, s, weight, bias, target, t, n, relu=False):
+    """target[t + j] = source[s + j] @ weight + bias for j < n, rounded up to whole tiles."""
+    d = width(source)
+    for c in range(0, d, TILE_COLUMNS):
+        start = part(bias, 0, c, TILE_COLUMNS)
+        for j in range(0, n, TILE_ROWS):
+            acc = tile(start, TILE_ROWS)
+            for q in range(d):
+                acc = tile_fma(acc, source, s + j, q, part(weight, q, c, TILE_COLUMNS))
+            tile_store(target, t + j, c, tile_relu(acc) if relu else acc)
+
+
+@numba_function
+def matmul_add(source, s, weight, target, t, n):
+    """target[t + j] += source[s + j] @ weight for j < n, rounded up to whole tiles."""
+    d = width(source)
+    for c in range(0, d, TILE_COLUMNS):
+        for j in range(0, n, TILE_ROWS):
+            acc = tile_load(target, t + j, c, TILE_ROWS, TILE_COLUMNS)
+            for q in range(d):
+                acc = tile_fma(acc, source, s + j, q, part(weight, q, c, TILE_COLUMNS))
+            tile_store(target, t + j, c, acc)
+
+
+@numba_function
+def outer(left, a, right, b, sums, n):
+    """Sums += left[a : a + n]^T @ right[b : b + n], the gradient of a matrix.
+
+    A block is summed by itself before it joins the rest: errors grow with the number of blocks,
+    not with that of rows.
+    """
+    d = width(left)
+    for c in range(0, d, TILE_COLUMNS):
+        start = part(left, a, c, TILE_COLUMNS)
+        zero = row_like(start, np.float32(0.0))
+        for q in range(0, d, OUTER_ROWS):
+            acc = tile(zero, OUTER_ROWS)
+            for j in range(n):
+                acc = tile_outer(acc, left, a + j, q, part(right, b + j, c, TILE_COLUMNS))
+            tile_add(sums, q, c, acc)
+
+
+@numba_function
+def add_rows(source, s, sums, n):
+    """Sums += source[s + j] over j < n, the gradient of a bias."""
+    zero = row_like(load(source, s), np.float32(0.0))
+    even = odd = zero
+    for j in range(0, n - 1, 2):
+        even = add(even, load(source, s + j))
+        odd = add(odd, load(source, s + j + 1))
+    if n % 2:
+        even = add(even, load(source, s + n - 1))
+    store(sums, 0, add(load(sums, 0), add(even, odd)))
+
+
+@numba_function
+def copy(source, s, target, t, n):
+    for j in range(n):
+        store(target, t + j, load(source, s + j))
+
+
+@numba_function
+def clear(target, t, n):
+    zero = row_like(load(target, t), np.float32(0.0))
+    for j in range(n):
+        store(target, t + j, zero)
+
+
+@numba_function
+def mask(condition, s, target, t, n):
+    """Zero where ``condition`` is not positive: the gradient of ReLU."""
+    for j in range(n):
+        store(target, t + j, where_positive(load(condition, s + j), load(target, t + j)))
+
+
+@numba_function
+def normalized(row):
+    """The row with mean 0 and variance 1, and the scale that made it so."""
+    share = np.float32(1.0) / np.float32(row_count(row))
+    centred = sub(row, row_like(row, total(row) * share))
+    variance = total(mul(centred, centred)) * share
+    scale = np.float32(1.0) / np.sqrt(variance + EPSILON)
+    return mul(centred, row_like(row, scale)), scale
+
+
+@numba_function
+def normal_gradient(gradient, normal, scale):
+    """Gradient of LayerNorm's input, given that of its output before weight and bias."""
+    share = np.float32(1.0) / np.float32(row_count(normal))
+    mean = total(gradient) * share
+    along = total(mul(gradient, normal)) * share
+    rest = sub(sub(gradient, row_like(normal, mean)), mul(normal, row_like(normal, along)))
+    return mul(rest, row_like(normal, scale))

@@ -1,8 +1,8 @@
 """Freed memory is kept for the next step instead of being handed back to the system.
 
 A training step asks for the same large buffers again and again. glibc returns them to the kernel
-when they are freed, and every page of the next ones is zeroed at its first touch, which costs a
-sixth of a step. Only the command calls this: a library does not change its host's allocator.
+when they are freed, and every page of the next ones is zeroed again at its first touch. Only the
+command calls this: a library does not change its host's allocator.
 """
 
 import ctypes

@@ -82,7 +82,7 @@ def _compiled(name: str, width: int, head_width: int) -> Kernel:
     plain = {"n": ctypes.c_int64, "s": ctypes.c_float}
     prototype = ctypes.CFUNCTYPE(None, *(plain.get(letter, ctypes.c_void_p) for letter in letters))
     kernel = prototype(compiled.address)
-    kernel.keep_alive = compiled  # type: ignore[attr-defined]
+    kernel.keep_alive = compiled  # its code goes when it goes
     return kernel
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from knowformer.allocator import keep_freed_memory
-from knowformer.evaluation.evaluate import Scorer
+from knowformer.evaluation.evaluate import BATCH_SIZE, Scorer
 from knowformer.graph.dataset import Dataset, load_dataset
 from knowformer.graph.inverse import num_with_inverses, with_inverse_facts
 from knowformer.queries.batches import evaluation_batches
@@ -117,7 +117,9 @@ def evaluation(dataset: Dataset, model: Any, arguments: argparse.Namespace) -> C
     split = dataset.test
     scorer = Scorer(model, split.graph, seed=0, threads=arguments.threads)
     directed = with_inverse_facts(split.facts, len(split.graph.relations))
-    batches = [batch for batch, _ in evaluation_batches(directed, len(split.graph.relations), 32)]
+    batches = [
+        batch for batch, _ in evaluation_batches(directed, len(split.graph.relations), BATCH_SIZE)
+    ]
     turn = 0
 
     def score() -> int:

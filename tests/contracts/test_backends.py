@@ -79,10 +79,10 @@ def draw_hop(num_linear: int, has_norm: bool) -> Callable[..., Inputs]:
 
 def apply_hop(backend: Backend, inputs: Inputs, edges: Edges) -> Tensor:
     numbers = range(sum(name.startswith("weight") for name in inputs))
-    weights = HopWeights(
-        self_weight=inputs["self_weight"],
-        linear=tuple((inputs[f"weight{number}"], inputs[f"bias{number}"]) for number in numbers),
-        norm=(inputs["gain"], inputs["shift"]) if "gain" in inputs else None,
+    weights = HopWeights.pack(
+        inputs["self_weight"],
+        [(inputs[f"weight{number}"], inputs[f"bias{number}"]) for number in numbers],
+        (inputs["gain"], inputs["shift"]) if "gain" in inputs else None,
     )
     return backend.hop(inputs["states"], inputs["relation_vectors"], edges, weights)
 
@@ -121,7 +121,7 @@ def apply_input(backend: Backend, inputs: Inputs, edges: Edges) -> Tensor:
     result = backend.stream_input(
         inputs.get("states"),
         inputs["extra"],
-        InputWeights(inputs["first"], inputs["second"], inputs["bias"], bonus),
+        InputWeights.pack(inputs["first"], (inputs["second"], inputs["bias"]), bonus),
         heads=None if bonus is None else heads,
         num_queries=batch,
         num_entities=edges.num_entities,
@@ -145,6 +145,19 @@ def draw_attend(batch: int, entities: int, width: int, generator: torch.Generato
     return inputs
 
 
+def pack_attend(
+    pairs: dict[str, tuple[Tensor, Tensor]], similarity: Similarity, features: Tensor
+) -> AttendWeights:
+    return AttendWeights.pack(
+        (pairs["query"], pairs["key"]),
+        pairs["attention_norm"],
+        (pairs["expand"], pairs["contract"]),
+        pairs["output_norm"],
+        similarity,
+        features,
+    )
+
+
 def random_bytes(states: Tensor) -> Tensor:
     """Bytes that follow each query's own numbers, so that they stay the same among other mates."""
     return (states.detach().abs() * 1e3).long().remainder(256).to(torch.uint8).contiguous()
@@ -164,7 +177,7 @@ def apply_attend(
             states,
             inputs["query_key_states"],
             inputs["value_states"],
-            AttendWeights(**pairs, similarity=similarity, features=features),
+            pack_attend(pairs, similarity, features),
             num_heads=heads,
             dropout=Dropout(random_bytes(states.float()), threshold) if threshold else None,
         )
@@ -188,7 +201,7 @@ def draw_score(batch: int, entities: int, width: int, generator: torch.Generator
 def apply_score(backend: Backend, inputs: Inputs, edges: Edges) -> Tensor:
     assert inputs["states"].shape[1] == edges.num_entities
     pairs = {name: (inputs[f"{name}_w"], inputs[f"{name}_b"]) for name in ("hidden", "last")}
-    return backend.score(inputs["states"], ScoreWeights(**pairs))
+    return backend.score(inputs["states"], ScoreWeights.pack(**pairs))
 
 
 ATTEND_QUERIES = ("states", "query_key_states", "value_states")

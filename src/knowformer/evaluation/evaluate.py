@@ -26,7 +26,8 @@ from knowformer.workers import shared_workers
 
 Progress = Callable[[int, int], None]
 
-BATCH_SIZE = 64  # queries scored between two reports of progress
+BATCH_SIZE = 128  # queries scored between two reports of progress
+SHARED_SIZE = 16  # queries of one relation that share work; more would leave threads idle
 
 
 class Scorer:
@@ -52,16 +53,29 @@ class Scorer:
         """Returns the scores of every entity for every query."""
         # Built once and kept: were they built in inference mode, training could not use them later.
         edges = self.graph.adjacency.edges
-        size = 1
-        if self.model.is_batch_invariant:
-            size = slice_size(len(heads), len(self.graph.entities), self.model.config.hidden_dim)
+        model, size = self.model, 1
+        if model.is_batch_invariant:
+            size = slice_size(SHARED_SIZE, len(self.graph.entities), model.config.hidden_dim)
+        with torch.inference_mode():
+            weights = model.weights(self._noise)
 
-        def score_slice(first: int) -> Tensor:
-            part = slice(first, first + size)
-            with torch.inference_mode():
-                return self.model(edges, heads[part], relations[part], identity_noise=self._noise)
+        def score_chunk(chunk: Tensor) -> Tensor:
+            relation = relations[chunk[:1]]
+            return model.score_heads(edges, heads[chunk], relation, weights, size=size)
 
-        return torch.cat(self._workers.map(score_slice, range(0, len(heads), size)))
+        chunks = _by_relation(relations)
+        if not chunks:
+            return torch.zeros(0, len(self.graph.entities))
+        scores = torch.cat(self._workers.map(score_chunk, chunks))
+        return scores[torch.argsort(torch.cat(chunks))]
+
+
+def _by_relation(relations: Int[Tensor, " B"]) -> list[Int[Tensor, " b"]]:
+    """Returns the positions of queries with the same relation, some at a time."""
+    order = torch.argsort(relations, stable=True)
+    counts = torch.unique_consecutive(relations[order], return_counts=True)[1]
+    of_relation = order.split(counts.tolist())
+    return [chunk for positions in of_relation for chunk in positions.split(SHARED_SIZE)]
 
 
 def rank_split(

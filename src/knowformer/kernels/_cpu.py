@@ -7,6 +7,7 @@ would otherwise have to sum over all edges again.
 
 # pyright: basic
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -28,7 +29,7 @@ from knowformer.kernels._operands import (
 from knowformer.kernels._reference import ReferenceBackend
 
 HEAD_WIDTHS = (4, 8, 16, 32, 64)
-ATTEND_BLOCKS = 8  # blocks of scratch rows that attention uses; the other kernels use fewer
+ATTEND_ROWS = 8 * BLOCK + 1  # of scratch, the last one zero
 
 
 class CpuBackend(ReferenceBackend):
@@ -44,14 +45,7 @@ class CpuBackend(ReferenceBackend):
         """See ``Backend.hop``."""
         if not _fits(states):
             return super().hop(states, relation_vectors, edges, weights)
-        layers, norm = len(weights.linear), weights.norm
-        zero = torch.zeros_like(weights.self_weight)
-        biases = [bias for _, bias in weights.linear]
-        rows = [weights.self_weight, *biases, *[zero] * (3 - layers), *(norm or (zero, zero)), zero]
-        mats = torch.cat([weight for weight, _ in weights.linear])
-        return _Hop.apply(
-            states, relation_vectors, torch.stack(rows), mats, edges, layers, norm is not None
-        )
+        return _run(_Hop, states, relation_vectors, *weights, edges)
 
     def stream_input(
         self,
@@ -71,16 +65,45 @@ class CpuBackend(ReferenceBackend):
             )  # fmt: skip
         if heads is None:
             heads = torch.full((num_queries,), -1)
-        bonus = weights.head_bonus
-        return _Input.apply(
-            states,
-            extra,
-            torch.zeros_like(extra[0]) if bonus is None else bonus,
-            heads,
-            torch.cat([weights.first, weights.second]),
-            weights.bias,
-            num_entities,
-        )
+        return _run(_Input, states, extra, *weights, heads, num_entities)
+
+    def spread(
+        self,
+        background: Sequence[Tensor],
+        extra: Tensor,
+        start: InputWeights,
+        hops: Sequence[HopWeights],
+        relation_vectors: Sequence[Tensor],
+        edges: Edges,
+        *,
+        heads: Tensor,
+    ) -> Tensor:
+        """See ``Backend.spread``: only what a head changes is computed."""
+        if not _fits(extra) or not hops:
+            return super().spread(
+                background, extra, start, hops, relation_vectors, edges, heads=heads
+            )
+        width, num_entities, num_queries = extra.shape[-1], edges.num_entities, len(heads)
+        states, vectors = torch.cat(tuple(background)), torch.cat(tuple(relation_vectors))
+        rows, maps = torch.stack([h.rows for h in hops]), torch.stack([h.maps for h in hops])
+        layers, norm = maps.shape[1], hops[0].norm
+        extra, start_rows, start_maps, heads = _contiguous(extra, *start, heads)
+        order = torch.empty(num_entities, dtype=torch.int32)
+        counts = torch.empty(len(hops) + 1, dtype=torch.int32)
+        position = torch.full((num_entities,), -1, dtype=torch.int32)
+        near, far = _rows(width, num_entities), _rows(width, num_entities)
+        out = extra.new_empty(num_queries, num_entities, width)
+        own, scratch = _rows(width, layers * (width + 1)), _rows(width, 4 * BLOCK)
+        compiled_kernel("spread_forward", width)(
+            states.data_ptr(), vectors.data_ptr(), edges.offsets.data_ptr(),
+            edges.sender.data_ptr(), edges.relation.data_ptr(), edges.sender_offsets.data_ptr(),
+            edges.message_offsets.data_ptr(), edges.receiver.data_ptr(), heads.data_ptr(),
+            extra.data_ptr(), start_rows.data_ptr(), start_maps.data_ptr(), rows.data_ptr(),
+            maps.data_ptr(), order.data_ptr(), position.data_ptr(), counts.data_ptr(),
+            near.data_ptr(), far.data_ptr(), out.data_ptr(), own.data_ptr(), scratch.data_ptr(),
+            num_queries, num_entities, vectors.shape[1], rows.shape[1], len(hops), layers, norm,
+        )  # fmt: skip
+        return out
 
     def attend(
         self,
@@ -99,200 +122,213 @@ class CpuBackend(ReferenceBackend):
                 states, query_key_states, value_states, weights,
                 num_heads=num_heads, dropout=dropout,
             )  # fmt: skip
-        (wq, bq), (wk, bk) = weights.query, weights.key
-        (w1, b1), (w2, b2) = weights.expand, weights.contract
-        rows = torch.stack([bq, bk, *weights.attention_norm, b1, b2, *weights.output_norm])
-        mats = torch.cat([wq, wk, w1, w2])
-        return _Attend.apply(states, query_key_states, value_states, rows, mats, num_heads, dropout)
+        return _run(
+            _Attend,
+            states,
+            query_key_states,
+            value_states,
+            weights.rows,
+            weights.maps,
+            num_heads,
+            dropout,
+        )
 
     def score(self, states: Tensor, weights: ScoreWeights) -> Tensor:
         """See ``Backend.score``."""
         if not _fits(states):
             return super().score(states, weights)
-        (w1, b1), (w2, b2) = weights.hidden, weights.last
-        return _Score.apply(states, torch.stack([b1, w2[0]]), w1, b2)
+        return _run(_Score, states, *weights)
 
 
 def _fits(states: Tensor) -> bool:
     return states.dtype == torch.float32 and states.shape[-1] in WIDTHS
 
 
-def _scratch(width: int, blocks: int) -> Tensor:
-    return torch.empty(blocks * BLOCK, width)
+def _rows(width: int, count: int) -> Tensor:
+    return torch.empty(count, width)
 
 
-def _transposed(mats: Tensor) -> Tensor:
-    """Transposes each D x D matrix of a stack: torch keeps (out x in), kernels take (in x out)."""
-    width = mats.shape[1]
-    return mats.view(-1, width, width).mT.reshape(-1, width)
+class _NoGradient:
+    """Stands for autograd's context where nothing is to be differentiated."""
+
+    needs_input_grad = (False,)
+    rest: Any = None
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Forgets them."""
+
+
+def _run(function: Any, *arguments: Any) -> Tensor:
+    """Calls an operation, through autograd only where that is on: it costs as much as a kernel."""
+    if torch.is_grad_enabled():
+        return function.apply(*arguments)
+    return function.forward(_NoGradient(), *arguments)
 
 
 class _Hop(Function):
     @staticmethod
     def forward(
-        ctx: Any, states: Tensor, relations: Tensor, rows: Tensor, mats: Tensor,
-        edges: Edges, layers: int, norm: bool,
+        ctx: Any, states: Tensor, relations: Tensor, rows: Tensor, maps: Tensor, norm: bool,
+        edges: Edges,
     ) -> Tensor:  # fmt: skip
-        states, relations, mats = states.contiguous(), relations.contiguous(), mats.contiguous()
+        states, relations, rows, maps = _contiguous(states, relations, rows, maps)
         num_queries, num_entities, width = states.shape
         keep = any(ctx.needs_input_grad)
         pre = torch.empty_like(states) if keep else states
-        out, mats_in = torch.empty_like(states), _transposed(mats)
-        scratch = _scratch(width, 4)
+        out, layers = torch.empty_like(states), len(maps)
+        own, scratch = _rows(width, layers * (width + 1)), _rows(width, 4 * BLOCK)
         compiled_kernel("hop_forward", width)(
             states.data_ptr(), relations.data_ptr(), edges.offsets.data_ptr(),
-            edges.sender.data_ptr(), edges.relation.data_ptr(), rows.data_ptr(),
-            mats_in.data_ptr(), pre.data_ptr(), out.data_ptr(), scratch.data_ptr(),
+            edges.sender.data_ptr(), edges.relation.data_ptr(), rows.data_ptr(), maps.data_ptr(),
+            pre.data_ptr(), out.data_ptr(), own.data_ptr(), scratch.data_ptr(),
             num_queries, num_entities, relations.shape[1], layers, norm, keep,
         )  # fmt: skip
         if keep:
-            ctx.save_for_backward(states, relations, rows, mats, mats_in, pre)
-            ctx.rest = edges, layers, norm
+            ctx.save_for_backward(states, relations, rows, maps, pre)
+            ctx.rest = norm, edges
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        states, relations, rows, mats, mats_in, pre = ctx.saved_tensors
-        edges, layers, norm = ctx.rest
+        states, relations, rows, maps, pre = ctx.saved_tensors
+        norm, edges = ctx.rest
         num_queries, num_entities, width = states.shape
-        gradient = gradient.contiguous()
+        gradient, layers = gradient.contiguous(), len(maps)
         d_states, d_relations = torch.empty_like(states), torch.zeros_like(relations)
-        d_rows, d_mats = torch.zeros_like(rows), torch.zeros_like(mats)
-        d_pre, scratch = states.new_empty(num_entities, width), _scratch(width, 5)
+        d_rows, d_maps = torch.zeros_like(rows), torch.zeros_like(maps)
+        own, transposed = _rows(width, layers * (width + 1)), torch.empty_like(maps)
+        d_pre, scratch = _rows(width, num_entities), _rows(width, 5 * BLOCK)
         compiled_kernel("hop_backward", width)(
             states.data_ptr(), relations.data_ptr(), pre.data_ptr(), gradient.data_ptr(),
             edges.sender_offsets.data_ptr(), edges.message_offsets.data_ptr(),
             edges.message_relation.data_ptr(), edges.receiver.data_ptr(),
-            rows.data_ptr(), mats_in.data_ptr(), mats.data_ptr(),
+            rows.data_ptr(), maps.data_ptr(), own.data_ptr(), transposed.data_ptr(),
             d_pre.data_ptr(), d_states.data_ptr(), d_relations.data_ptr(), d_rows.data_ptr(),
-            d_mats.data_ptr(), scratch.data_ptr(),
+            d_maps.data_ptr(), scratch.data_ptr(),
             num_queries, num_entities, relations.shape[1], layers, norm,
         )  # fmt: skip
-        return d_states, d_relations, d_rows, _transposed(d_mats), None, None, None
+        return d_states, d_relations, d_rows, d_maps, None, None
 
 
 class _Input(Function):
     @staticmethod
     def forward(
-        ctx: Any, states: Tensor | None, extra: Tensor, bonus: Tensor, heads: Tensor,
-        mats: Tensor, bias: Tensor, num_entities: int,
+        ctx: Any, states: Tensor | None, extra: Tensor, rows: Tensor, maps: Tensor, heads: Tensor,
+        num_entities: int,
     ) -> Tensor:  # fmt: skip
         width, num_queries = extra.shape[-1], len(heads)
         states = None if states is None else states.contiguous()
-        extra, bonus, mats, bias = (t.contiguous() for t in (extra, bonus, mats, bias))
-        out = extra.new_empty(num_queries, num_entities, width)
-        mats_in, scratch, heads = _transposed(mats), _scratch(width, 2), heads.contiguous()
+        extra, rows, maps, heads = _contiguous(extra, rows, maps, heads)
+        out, scratch = extra.new_empty(num_queries, num_entities, width), _rows(width, 2 * BLOCK)
         compiled_kernel("input_forward", width)(
-            0 if states is None else states.data_ptr(), extra.data_ptr(), bonus.data_ptr(),
-            heads.data_ptr(), mats_in.data_ptr(), bias.data_ptr(), out.data_ptr(),
-            scratch.data_ptr(), num_queries, num_entities, len(extra) == 1, states is not None,
+            0 if states is None else states.data_ptr(), extra.data_ptr(), heads.data_ptr(),
+            rows.data_ptr(), maps.data_ptr(), out.data_ptr(), scratch.data_ptr(),
+            num_queries, num_entities, len(extra) == 1, states is not None,
         )  # fmt: skip
-        ctx.save_for_backward(states, extra, bonus, heads, mats, mats_in)
+        ctx.save_for_backward(states, extra, rows, maps, heads)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        states, extra, bonus, heads, mats, mats_in = ctx.saved_tensors
+        states, extra, rows, maps, heads = ctx.saved_tensors
         gradient = gradient.contiguous()
         num_queries, num_entities, width = gradient.shape
         d_states = None if states is None else torch.empty_like(states)
-        d_extra, d_bonus, d_mats = map(torch.zeros_like, (extra, bonus, mats))
-        d_bias, zero, scratch = bonus.new_zeros(width), bonus.new_zeros(width), _scratch(width, 4)
+        d_extra, d_rows, d_maps = map(torch.zeros_like, (extra, rows, maps))
+        transposed, scratch = torch.empty_like(maps), _rows(width, 4 * BLOCK)
         compiled_kernel("input_backward", width)(
-            0 if states is None else states.data_ptr(), extra.data_ptr(), bonus.data_ptr(),
-            heads.data_ptr(), mats_in.data_ptr(), mats.data_ptr(), zero.data_ptr(),
-            gradient.data_ptr(), 0 if d_states is None else d_states.data_ptr(),
-            d_extra.data_ptr(), d_bonus.data_ptr(), d_mats.data_ptr(), d_bias.data_ptr(),
-            scratch.data_ptr(), num_queries, num_entities, len(extra) == 1, states is not None,
+            0 if states is None else states.data_ptr(), extra.data_ptr(), heads.data_ptr(),
+            rows.data_ptr(), maps.data_ptr(), transposed.data_ptr(), gradient.data_ptr(),
+            0 if d_states is None else d_states.data_ptr(), d_extra.data_ptr(), d_rows.data_ptr(),
+            d_maps.data_ptr(), scratch.data_ptr(),
+            num_queries, num_entities, len(extra) == 1, states is not None,
         )  # fmt: skip
-        return d_states, d_extra, d_bonus, None, _transposed(d_mats), d_bias, None
+        return d_states, d_extra, d_rows, d_maps, None, None
 
 
 class _Attend(Function):
     @staticmethod
     def forward(
-        ctx: Any, states: Tensor, query_key: Tensor, values: Tensor, rows: Tensor, mats: Tensor,
+        ctx: Any, states: Tensor, query_key: Tensor, values: Tensor, rows: Tensor, maps: Tensor,
         num_heads: int, dropout: Dropout | None,
     ) -> Tensor:  # fmt: skip
-        states, query_key, values = (t.contiguous() for t in (states, query_key, values))
-        mats = mats.contiguous()
+        states, query_key, values = _contiguous(states, query_key, values)
+        rows, maps = _contiguous(rows, maps)
         num_queries, num_entities, width = states.shape
-        mats_in, out = _transposed(mats), torch.empty_like(states)
-        sums = states.new_empty(num_queries, width + 2, width)
-        scratch = _scratch(width, ATTEND_BLOCKS)
+        head_width, out = width // num_heads, torch.empty_like(states)
+        sums = states.new_empty(num_queries, head_width + 2, width)
+        scratch = _rows(width, ATTEND_ROWS)
         lengths, masses = states.new_empty(2, BLOCK * num_heads)
         threshold, scale, mask = _dropout(dropout)
-        compiled_kernel("attend_forward", width, width // num_heads)(
+        compiled_kernel("attend_forward", width, head_width)(
             states.data_ptr(), query_key.data_ptr(), values.data_ptr(), values.data_ptr(),
-            rows.data_ptr(), mats_in.data_ptr(), mask, sums.data_ptr(), sums.data_ptr(),
+            rows.data_ptr(), maps.data_ptr(), mask, sums.data_ptr(), sums.data_ptr(),
             scratch.data_ptr(), scratch.data_ptr(), lengths.data_ptr(), masses.data_ptr(),
             out.data_ptr(), num_queries, num_entities, threshold, scale,
         )  # fmt: skip
-        ctx.save_for_backward(states, query_key, values, rows, mats, mats_in, sums)
+        ctx.save_for_backward(states, query_key, values, rows, maps, sums)
         ctx.rest = num_heads, dropout
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        states, query_key, values, rows, mats, mats_in, sums = ctx.saved_tensors
+        states, query_key, values, rows, maps, sums = ctx.saved_tensors
         num_heads, dropout = ctx.rest
         num_queries, num_entities, width = states.shape
-        gradient = gradient.contiguous()
+        gradient, head_width = gradient.contiguous(), width // num_heads
         d_states, d_query_key, d_values = (torch.empty_like(states) for _ in range(3))
-        d_rows, d_mats = torch.zeros_like(rows), torch.zeros_like(mats)
-        d_sums, zero = states.new_empty(width + 2, width), states.new_zeros(width)
-        transposed, gathered = states.new_empty(width, width), _scratch(width, 1)
-        scratch = _scratch(width, ATTEND_BLOCKS)
+        d_rows, d_maps = torch.zeros_like(rows), torch.zeros_like(maps)
+        d_sums, maps_t = _rows(width, head_width + 2), torch.empty_like(maps)
+        sums_t, gathered = _rows(width, head_width), _rows(width, BLOCK)
+        scratch = _rows(width, ATTEND_ROWS)
         lengths, masses = states.new_empty(2, BLOCK * num_heads)
         threshold, scale, mask = _dropout(dropout)
-        compiled_kernel("attend_backward", width, width // num_heads)(
+        compiled_kernel("attend_backward", width, head_width)(
             states.data_ptr(), query_key.data_ptr(), values.data_ptr(), values.data_ptr(),
-            rows.data_ptr(), mats_in.data_ptr(), mats.data_ptr(), zero.data_ptr(), mask,
-            sums.data_ptr(), sums.data_ptr(), gradient.data_ptr(),
+            rows.data_ptr(), maps.data_ptr(), maps_t.data_ptr(), mask,
+            sums.data_ptr(), gradient.data_ptr(),
             d_states.data_ptr(), d_query_key.data_ptr(), d_values.data_ptr(), d_rows.data_ptr(),
-            d_mats.data_ptr(), d_sums.data_ptr(), d_sums.data_ptr(), transposed.data_ptr(),
+            d_maps.data_ptr(), d_sums.data_ptr(), d_sums.data_ptr(), sums_t.data_ptr(),
             scratch.data_ptr(), scratch.data_ptr(), gathered.data_ptr(), gathered.data_ptr(),
             lengths.data_ptr(), masses.data_ptr(), num_queries, num_entities, threshold, scale,
         )  # fmt: skip
-        return d_states, d_query_key, d_values, d_rows, _transposed(d_mats), None, None
+        return d_states, d_query_key, d_values, d_rows, d_maps, None, None
 
 
 class _Score(Function):
     @staticmethod
-    def forward(ctx: Any, states: Tensor, rows: Tensor, mat: Tensor, bias: Tensor) -> Tensor:
-        states, mat, width = states.contiguous(), mat.contiguous(), states.shape[-1]
-        mat_in, out, scratch = (
-            mat.t().contiguous(),
-            states.new_empty(states.shape[:-1]),
-            _scratch(width, 2),
-        )
+    def forward(ctx: Any, states: Tensor, rows: Tensor, maps: Tensor, bias: Tensor) -> Tensor:
+        states, rows, maps = _contiguous(states, rows, maps)
+        width, out = states.shape[-1], states.new_empty(states.shape[:-1])
+        scratch = _rows(width, 2 * BLOCK)
         compiled_kernel("score_forward", width)(
-            states.data_ptr(), rows.data_ptr(), mat_in.data_ptr(), out.data_ptr(),
+            states.data_ptr(), rows.data_ptr(), maps.data_ptr(), out.data_ptr(),
             scratch.data_ptr(), out.numel(), bias.item(),
         )  # fmt: skip
-        ctx.save_for_backward(states, rows, mat, mat_in)
+        ctx.save_for_backward(states, rows, maps)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        states, rows, mat, mat_in = ctx.saved_tensors
+        states, rows, maps = ctx.saved_tensors
         gradient, width = gradient.contiguous(), states.shape[-1]
-        d_states, d_rows, d_mat = (
-            torch.empty_like(states),
-            torch.zeros_like(rows),
-            torch.zeros_like(mat),
-        )
-        zero, scratch = states.new_zeros(width), _scratch(width, 4)
+        d_states, transposed = torch.empty_like(states), torch.empty_like(maps)
+        d_rows, d_maps = torch.zeros_like(rows), torch.zeros_like(maps)
+        scratch = _rows(width, 4 * BLOCK)
         compiled_kernel("score_backward", width)(
-            states.data_ptr(), rows.data_ptr(), mat_in.data_ptr(), mat.data_ptr(), zero.data_ptr(),
-            gradient.data_ptr(), d_states.data_ptr(), d_rows.data_ptr(), d_mat.data_ptr(),
+            states.data_ptr(), rows.data_ptr(), maps.data_ptr(), transposed.data_ptr(),
+            gradient.data_ptr(), d_states.data_ptr(), d_rows.data_ptr(), d_maps.data_ptr(),
             scratch.data_ptr(), gradient.numel(),
         )  # fmt: skip
-        return d_states, d_rows, d_mat.t(), gradient.sum().reshape(1)
+        return d_states, d_rows, d_maps, gradient.sum().reshape(1)
+
+
+def _contiguous(*tensors: Tensor) -> tuple[Tensor, ...]:
+    return tuple(tensor.contiguous() for tensor in tensors)
 
 
 def _dropout(dropout: Dropout | None) -> tuple[int, float, int]:

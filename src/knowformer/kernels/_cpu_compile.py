@@ -26,14 +26,15 @@ SOURCES = ("_cpu_kernels.py", "_cpu_stages.py", "_vectors.py")
 # One letter per argument: D-wide rows, head-wide rows, int32 and int64 numbers, floats, bytes,
 # a number, a float.
 SIGNATURES = {
-    "hop_forward": "rr iii rr rr r nnnnnn",
-    "hop_backward": "rrrr iiii rrr rrrrr r nnnnn",
-    "input_forward": "rrr l rr r r nnnn",
-    "input_backward": "rrr l rrr r rrrrr r nnnn",
-    "attend_forward": "rrrh rr b rh rh ff r nn ns",
-    "attend_backward": "rrrh rrrr b rh r rrrrr rh r rh rh ff nn ns",
-    "score_forward": "rrr f r n s",
-    "score_backward": "rrrrr f rrr r n",
+    "hop_forward": "rr iii rr rr rr nnnnnn",
+    "hop_backward": "rrrr iiii rr rr rrrrr r nnnnn",
+    "input_forward": "rr l rr r r nnnn",
+    "input_backward": "rr l rrr r rrrr r nnnn",
+    "spread_forward": "rr iiiiii l r rr rr iii rrr rr nnnnnnn",
+    "attend_forward": "rrrh rr b rh rh ff r nnns",
+    "attend_backward": "rrrh rrr b h r rrrrr rh h rh rh ff nnns",
+    "score_forward": "rr r f r n s",
+    "score_backward": "rrrr f rrr r n",
 }
 
 Kernel = Callable[..., None]

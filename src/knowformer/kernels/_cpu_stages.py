@@ -10,9 +10,11 @@ from numba import njit
 
 from knowformer.kernels._vectors import (
     add,
+    at,
     load,
     mul,
     part,
+    put_at,
     row_count,
     row_like,
     store,
@@ -24,8 +26,8 @@ from knowformer.kernels._vectors import (
     tile_outer,
     tile_relu,
     tile_store,
+    tile_where_positive,
     total,
-    where_positive,
     width,
 )
 
@@ -82,6 +84,46 @@ def outer(left, a, right, b, sums, n):
 
 
 @numba_function
+def matmul_heads(source, s, maps, starts, target, t, n):
+    """``matmul`` head by head: ``maps`` has the C x C block of each, ``starts`` its bias."""
+    c = width(maps)
+    for h in range(width(source) // c):
+        start = load(starts, h)
+        for j in range(0, n, TILE_ROWS):
+            acc = tile(start, TILE_ROWS)
+            for q in range(h * c, h * c + c):
+                acc = tile_fma(acc, source, s + j, q, load(maps, q))
+            tile_store(target, t + j, h * c, acc)
+
+
+@numba_function
+def outer_heads(left, a, right, b, sums, n):
+    """``outer`` head by head: ``sums`` has the C x C block of each, ``right`` is rows of heads."""
+    c = width(sums)
+    heads = width(left) // c
+    for q in range(0, width(left), OUTER_ROWS):
+        h = q // c
+        zero = row_like(load(sums, q), np.float32(0.0))
+        even = odd = tile(zero, OUTER_ROWS)
+        for j in range(0, n - 1, 2):
+            even = tile_outer(even, left, a + j, q, load(right, (b + j) * heads + h))
+            odd = tile_outer(odd, left, a + j + 1, q, load(right, (b + j + 1) * heads + h))
+        if n % 2:
+            even = tile_outer(even, left, a + n - 1, q, load(right, (b + n - 1) * heads + h))
+        tile_add(sums, q, 0, even)
+        tile_add(sums, q, 0, odd)
+
+
+@numba_function
+def transpose_heads(source, target, d):
+    """The C x C block of each head, transposed."""
+    c = width(source)
+    for q in range(d):
+        for column in range(c):
+            put_at(target, q // c * c + column, q % c, at(source, q, column))
+
+
+@numba_function
 def add_rows(source, s, sums, n):
     """Sums += source[s + j] over j < n, the gradient of a bias."""
     zero = row_like(load(source, s), np.float32(0.0))
@@ -108,10 +150,79 @@ def clear(target, t, n):
 
 
 @numba_function
-def mask(condition, s, target, t, n):
-    """Zero where ``condition`` is not positive: the gradient of ReLU."""
+def matmul_from(source, s, weight, start, b, target, t, n):
+    """target[t + j] = relu(source[s + j] @ weight + start[b + j]) for j < n, whole tiles."""
+    d = width(source)
+    for c in range(0, d, TILE_COLUMNS):
+        for j in range(0, n, TILE_ROWS):
+            acc = tile_load(start, b + j, c, TILE_ROWS, TILE_COLUMNS)
+            for q in range(d):
+                acc = tile_fma(acc, source, s + j, q, part(weight, q, c, TILE_COLUMNS))
+            tile_store(target, t + j, c, tile_relu(acc))
+
+
+@numba_function
+def matmul_masked(source, s, weight, condition, m, target, t, n):
+    """target[t + j] = source[s + j] @ weight where condition[m + j] is positive, else 0.
+
+    The gradient of a linear map after ReLU.
+    """
+    d = width(source)
+    for c in range(0, d, TILE_COLUMNS):
+        zero = row_like(part(weight, 0, c, TILE_COLUMNS), np.float32(0.0))
+        for j in range(0, n, TILE_ROWS):
+            acc = tile(zero, TILE_ROWS)
+            for q in range(d):
+                acc = tile_fma(acc, source, s + j, q, part(weight, q, c, TILE_COLUMNS))
+            tile_store(target, t + j, c, tile_where_positive(acc, condition, m + j, c))
+
+
+@numba_function
+def matmul_plain(source, s, weight, target, t, n):
+    """target[t + j] = source[s + j] @ weight for j < n, rounded up to whole tiles."""
+    d = width(source)
+    for c in range(0, d, TILE_COLUMNS):
+        zero = row_like(part(weight, 0, c, TILE_COLUMNS), np.float32(0.0))
+        for j in range(0, n, TILE_ROWS):
+            acc = tile(zero, TILE_ROWS)
+            for q in range(d):
+                acc = tile_fma(acc, source, s + j, q, part(weight, q, c, TILE_COLUMNS))
+            tile_store(target, t + j, c, acc)
+
+
+@numba_function
+def block_of(source, s, scratch, t, n):
+    """The block's rows: in place if it is a whole one, else a copy that tiles may read past."""
+    if n == BLOCK:
+        return source, s
+    copy(source, s, scratch, t, n)
+    return scratch, t
+
+
+@numba_function
+def transpose(source, s, target, t):
+    """The D x D matrix whose rows start at s, transposed."""
+    d = width(source)
+    for q in range(d):
+        for c in range(d):
+            put_at(target, t + c, q, at(source, s + q, c))
+
+
+@numba_function
+def centre(source, s, target, t, n):
+    """Takes each row's mean off it."""
     for j in range(n):
-        store(target, t + j, where_positive(load(condition, s + j), load(target, t + j)))
+        row = load(source, s + j)
+        share = np.float32(1.0) / np.float32(row_count(row))
+        store(target, t + j, sub(row, row_like(row, total(row) * share)))
+
+
+@numba_function
+def unit_variance(row):
+    """The row, whose mean is 0, with variance 1, and the scale that made it so."""
+    share = np.float32(1.0) / np.float32(row_count(row))
+    scale = np.float32(1.0) / np.sqrt(total(mul(row, row)) * share + EPSILON)
+    return mul(row, row_like(row, scale)), scale
 
 
 @numba_function

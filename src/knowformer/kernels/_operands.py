@@ -1,7 +1,12 @@
-"""What kernels take besides plain tensors: the edges of a graph, weights, and dropout's bytes."""
+"""What kernels take besides plain tensors: the edges of a graph, weights, and dropout's bytes.
 
+Weights come packed, rows of D floats in one tensor and D x D maps in another, so that a kernel
+takes two addresses and its gradients are two tensors.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int, Int32, UInt8
@@ -60,49 +65,79 @@ def _counts_before(kept: Bool[Tensor, " E"]) -> Int32[Tensor, " E+1"]:
     return counts
 
 
-@dataclass(frozen=True)
-class HopWeights:
+class HopWeights(NamedTuple):
     """Weights of one hop's update: linear maps with ReLU between, then norm and residual or not.
 
     The norm is present in the released code's form and absent in the paper's; where it is present
     the hop also adds its input to its output.
     """
 
-    self_weight: Float[Tensor, " D"]
-    linear: tuple[Linear, ...]
-    norm: Norm | None
+    rows: Float[Tensor, "K D"]  # self_weight, a bias per map, the norm's weight and bias
+    maps: Float[Tensor, "N D D"]  # each (in x out)
+    norm: bool
+
+    @staticmethod
+    def pack(self_weight: Tensor, linear: Sequence[Linear], norm: Norm | None) -> "HopWeights":
+        """Lays weights side by side."""
+        rows = [self_weight, *(bias for _, bias in linear), *(norm or ())]
+        maps = [weight.t() for weight, _ in linear]
+        return HopWeights(torch.stack(rows), torch.stack(maps), norm is not None)
 
 
-@dataclass(frozen=True)
-class InputWeights:
+class InputWeights(NamedTuple):
     """Weights of a stream's input: two linear maps; the first one's bias is in ``extra``."""
 
-    first: Float[Tensor, "D D"]
-    second: Float[Tensor, "D D"]
-    bias: Float[Tensor, " D"]
-    head_bonus: Float[Tensor, " D"] | None  # joins the hidden layer at the query's head
+    rows: Float[Tensor, "K D"]  # the second map's bias, and the bonus of the head if there is one
+    maps: Float[Tensor, "2 D D"]  # each (in x out)
+
+    @staticmethod
+    def pack(
+        first: Float[Tensor, "D D"], second: Linear, head_bonus: Float[Tensor, " D"] | None
+    ) -> "InputWeights":
+        """Lays weights side by side; the bonus joins the hidden layer at the query's head."""
+        weight, bias = second
+        rows = [bias] if head_bonus is None else [bias, head_bonus]
+        return InputWeights(torch.stack(rows), torch.stack([first.t(), weight.t()]))
 
 
-@dataclass(frozen=True)
-class AttendWeights:
+class AttendWeights(NamedTuple):
     """Weights of attention, feed-forward and their norms."""
 
-    query: Linear
-    key: Linear
-    attention_norm: Norm
-    expand: Linear
-    contract: Linear
-    output_norm: Norm
+    rows: Float[Tensor, "K D"]  # biases of q and k (if any), norm, biases of both maps, norm
+    maps: Float[Tensor, "N D D"]  # q and k (if any), expand, contract; each (in x out)
     similarity: Similarity
     features: Float[Tensor, "H C F"] | None  # directions of random features
 
+    @staticmethod
+    def pack(
+        query_key: tuple[Linear, Linear] | None,
+        attention_norm: Norm,
+        feed_forward: tuple[Linear, Linear],
+        output_norm: Norm,
+        similarity: Similarity = "linear",
+        features: Float[Tensor, "H C F"] | None = None,
+    ) -> "AttendWeights":
+        """Lays weights side by side; a model without attention has no q and k."""
+        linear = [*(query_key or ()), *feed_forward]
+        biases = [bias for _, bias in linear]
+        rows = [*biases[:-2], *attention_norm, *biases[-2:], *output_norm]
+        maps = torch.stack([weight.t() for weight, _ in linear])
+        return AttendWeights(torch.stack(rows), maps, similarity, features)
 
-@dataclass(frozen=True)
-class ScoreWeights:
+
+class ScoreWeights(NamedTuple):
     """Weights of the map from an entity's last state to its score."""
 
-    hidden: Linear
-    last: tuple[Float[Tensor, "1 D"], Float[Tensor, " 1"]]
+    rows: Float[Tensor, "2 D"]  # the hidden layer's bias, the last map
+    maps: Float[Tensor, "1 D D"]  # (in x out)
+    bias: Float[Tensor, " 1"]
+
+    @staticmethod
+    def pack(
+        hidden: Linear, last: tuple[Float[Tensor, "1 D"], Float[Tensor, " 1"]]
+    ) -> "ScoreWeights":
+        """Lays weights side by side."""
+        return ScoreWeights(torch.stack([hidden[1], last[0][0]]), hidden[0].t()[None], last[1])
 
 
 @dataclass(frozen=True)

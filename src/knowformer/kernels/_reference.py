@@ -5,6 +5,7 @@ not depend on its batch mates.
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float, Int
@@ -38,12 +39,13 @@ class ReferenceBackend:
         weights: HopWeights,
     ) -> Float[Tensor, "B V D"]:
         """See ``Backend.hop``."""
-        update = weights.self_weight * states + sum_messages(states, relation_vectors, edges)
-        for number, (weight, bias) in enumerate(weights.linear):
-            update = linear(torch.relu(update) if number else update, weight, bias)
-        if weights.norm is None:
+        rows, maps = weights.rows, weights.maps
+        update = rows[0] * states + sum_messages(states, relation_vectors, edges)
+        for number, weight in enumerate(maps):
+            update = affine(torch.relu(update) if number else update, weight, rows[1 + number])
+        if not weights.norm:
             return update
-        return states + layer_norm(update, update.shape[-1:], *weights.norm)
+        return states + layer_norm(update, update.shape[-1:], rows[-2], rows[-1])
 
     def stream_input(
         self,
@@ -58,11 +60,32 @@ class ReferenceBackend:
         """See ``Backend.stream_input``."""
         hidden = extra.expand(num_queries, num_entities, -1)
         if states is not None:
-            hidden = hidden + linear(states, weights.first)
-        if heads is not None and weights.head_bonus is not None:
+            hidden = hidden + states @ weights.maps[0]
+        if heads is not None and len(weights.rows) == 2:
             is_head = torch.arange(num_entities) == heads[:, None]
-            hidden = hidden + is_head[..., None] * weights.head_bonus
-        return linear(torch.relu(hidden), weights.second, weights.bias)
+            hidden = hidden + is_head[..., None] * weights.rows[1]
+        return affine(torch.relu(hidden), weights.maps[1], weights.rows[0])
+
+    def spread(
+        self,
+        background: Sequence[Float[Tensor, "1 V D"]],
+        extra: Float[Tensor, "1 D"],
+        start: InputWeights,
+        hops: Sequence[HopWeights],
+        relation_vectors: Sequence[Float[Tensor, "1 R D"]],
+        edges: Edges,
+        *,
+        heads: Int[Tensor, " B"],
+    ) -> Float[Tensor, "B V D"]:
+        """See ``Backend.spread``: everything is computed."""
+        del background
+        states = self.stream_input(
+            None, extra, start,
+            heads=heads, num_queries=len(heads), num_entities=edges.num_entities,
+        )  # fmt: skip
+        for weights, vectors in zip(hops, relation_vectors, strict=True):
+            states = self.hop(states, vectors.expand(len(heads), -1, -1), edges, weights)
+        return states
 
     def attend(
         self,
@@ -75,8 +98,9 @@ class ReferenceBackend:
         dropout: Dropout | None,
     ) -> Float[Tensor, "B V D"]:
         """See ``Backend.attend``."""
-        q = normalize(split_heads(linear(query_key_states, *weights.query), num_heads), dim=-1)
-        k = normalize(split_heads(linear(query_key_states, *weights.key), num_heads), dim=-1)
+        (wq, wk), (bq, bk) = weights.maps[:2], weights.rows[:2]
+        q = normalize(split_heads(affine(query_key_states, wq, bq), num_heads), dim=-1)
+        k = normalize(split_heads(affine(query_key_states, wk, bk), num_heads), dim=-1)
         v = split_heads(value_states, num_heads)
         if weights.similarity == "linear":
             gathered = linear_attention(q, k, v)
@@ -100,15 +124,25 @@ class ReferenceBackend:
     ) -> Float[Tensor, "B V D"]:
         """Residual, norm, feed-forward, residual, norm (eq. 11)."""
         shape = states.shape[-1:]
-        a = layer_norm(states + gathered, shape, *weights.attention_norm)
-        hidden = torch.relu(linear(a, *weights.expand))
+        gamma1, beta1, b1, b2, gamma2, beta2 = weights.rows[-6:]
+        expand, contract = weights.maps[-2:]
+        a = layer_norm(states + gathered, shape, gamma1, beta1)
+        hidden = torch.relu(affine(a, expand, b1))
         if dropout is not None:
             hidden = hidden * (dropout.random_bytes >= dropout.threshold) * dropout.scale
-        return layer_norm(a + linear(hidden, *weights.contract), shape, *weights.output_norm)
+        return layer_norm(a + affine(hidden, contract, b2), shape, gamma2, beta2)
 
     def score(self, states: Float[Tensor, "B V D"], weights: ScoreWeights) -> Float[Tensor, "B V"]:
         """See ``Backend.score``."""
-        return linear(torch.relu(linear(states, *weights.hidden)), *weights.last).squeeze(-1)
+        hidden = torch.relu(affine(states, weights.maps[0], weights.rows[0]))
+        return linear(hidden, weights.rows[1:], weights.bias).squeeze(-1)
+
+
+def affine(
+    states: Float[Tensor, "B V D"], weight: Float[Tensor, "D D"], bias: Float[Tensor, " D"]
+) -> Float[Tensor, "B V D"]:
+    """A linear map, (in x out), and its bias."""
+    return linear(states, weight.t(), bias)
 
 
 def sum_messages(

@@ -156,6 +156,17 @@ def put(typing, numbers, index, value):
 
 
 @intrinsic
+def put_number(typing, numbers, index, value):
+    """Sets one integer of an array."""
+
+    def emit(context, builder, signature, arguments):
+        pointer = builder.gep(arguments[0], [arguments[1]])
+        builder.store(builder.trunc(arguments[2], pointer.type.pointee), pointer)
+
+    return types.void(numbers, types.intp, types.intp), emit
+
+
+@intrinsic
 def put_at(typing, rows, row, column, value):
     """Sets one float of a row."""
 
@@ -426,3 +437,23 @@ def tile_relu(typing, acc):
         return acc_
 
     return acc(acc), emit
+
+
+@intrinsic
+def tile_where_positive(typing, acc, rows, row, column):
+    """Zero where the tile that stands in an array at (row, column) is not positive."""
+
+    def emit(context, builder, signature, arguments):
+        acc_, rows_, row_, column_ = arguments
+        kind = signature.args[0]
+        for m in range(kind.rows):
+            at_row = builder.add(row_, ir.Constant(row_.type, m))
+            pointer = _float_pointer(builder, rows_, at_row, column_)
+            condition = _load(builder, pointer, kind.count)
+            zero = ir.Constant(condition.type, None)
+            positive = builder.fcmp_ordered(">", condition, zero)
+            kept_ = builder.select(positive, builder.extract_value(acc_, m), zero)
+            acc_ = builder.insert_value(acc_, kept_, m)
+        return acc_
+
+    return acc(acc, rows, types.intp, types.intp), emit

@@ -9,7 +9,7 @@ the reference in float64, gradients included.
 
 import importlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Protocol, runtime_checkable
 
@@ -82,6 +82,31 @@ class Backend(Protocol):
             heads: each query's head, where the bonus goes; None if there is no bonus.
             num_queries: B.
             num_entities: V.
+        """
+        ...
+
+    def spread(
+        self,
+        background: Sequence[Float[Tensor, "1 V D"]],
+        extra: Float[Tensor, "1 D"],
+        start: InputWeights,
+        hops: Sequence[HopWeights],
+        relation_vectors: Sequence[Float[Tensor, "1 R D"]],
+        edges: Edges,
+        *,
+        heads: Int[Tensor, " B"],
+    ) -> Float[Tensor, "B V D"]:
+        """Input and hops of a stream whose queries share their relation; no gradients.
+
+        Args:
+            background: the same stream without a head, after 0, 1, ... hops. A head changes only
+                what is within reach, so the rest may be taken from here.
+            extra: see ``stream_input``; its states are zero.
+            start: weights of the input.
+            hops: weights of the hops.
+            relation_vectors: those of each hop.
+            edges: the graph.
+            heads: each query's head.
         """
         ...
 

@@ -7,7 +7,6 @@ Choices that are not in the paper's text, or differ from the authors' released c
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -16,8 +15,16 @@ from torch import Tensor, nn
 
 from knowformer.kernels.interface import Backend, Edges, ScoreWeights, select_backend
 from knowformer.model.config import ModelConfig
-from knowformer.model.layer import KnowFormerLayer, RelationVectorsOfLayer
-from knowformer.model.message_passing import Hop, RelationVectors
+from knowformer.model.layer import KnowFormerLayer
+from knowformer.model.message_passing import Hop
+from knowformer.model.streams import run_stream, stream_states
+from knowformer.model.weights import (
+    ModelWeights,
+    RelationVectors,
+    SharedStates,
+    tensors_in,
+    with_tensors,
+)
 
 
 class KnowFormer(nn.Module):
@@ -55,58 +62,132 @@ class KnowFormer(nn.Module):
         """Returns scores: logits, higher is better. Dropout acts only when given a generator."""
         distinct: Tensor
         distinct, row_of_query = torch.unique(relations, return_inverse=True)
-        # One by one: a matrix product's bits depend on how many rows it has.
-        each = [self.relation_vectors(relation) for relation in distinct.split(1)]
-        stacked = [
-            torch.cat(tensors).index_select(0, row_of_query)
-            for tensors in zip(*(vectors.tensors() for vectors in each), strict=True)
-        ]
+        weights = self.weights(identity_noise)
+        shared = [self.share(relation, weights, edges) for relation in distinct.split(1)]
         return self.score_entities(
             edges,
             heads,
-            relations,
-            each[0].with_tensors(stacked),
-            identity_noise=identity_noise,
+            weights,
+            select_rows(shared, row_of_query),
             dropout_generator=dropout_generator,
         )
 
-    def relation_vectors(self, relations: Int[Tensor, " B"]) -> "RelationVectorsOfLayers":
+    def weights(self, identity_noise: Float[Tensor, "L V N"]) -> ModelWeights:
+        """Returns the weights in the form that kernels take, for entities with this noise."""
+        hidden, last = self.score_hidden, self.score_last
+        return ModelWeights(
+            tuple(
+                layer.weights(noise)
+                for layer, noise in zip(self._typed_layers(), identity_noise, strict=True)
+            ),
+            ScoreWeights.pack((hidden.weight, hidden.bias), (last.weight, last.bias)),
+        )
+
+    def relation_vectors(self, relations: Int[Tensor, " B"]) -> RelationVectors:
         """Returns what each relation does to messages under each query's relation."""
         query_relation = self.query_relations(relations)
-        return RelationVectorsOfLayers(
-            tuple(layer.relation_vectors(query_relation) for layer in self._typed_layers())
+        return tuple(layer.relation_vectors(query_relation) for layer in self._typed_layers())
+
+    @property
+    def has_query_stream(self) -> bool:
+        """Whether queries and keys come from a stream of their own."""
+        return self.config.attention and self.config.query_stream
+
+    def first_states(
+        self,
+        weights: ModelWeights,
+        vectors: tuple[Float[Tensor, "B R D"], ...],
+        edges: Edges,
+        *,
+        num_queries: int,
+    ) -> Float[Tensor, "B V D"]:
+        """Returns the first layer's query stream, which sees the query's relation alone."""
+        stream = weights.layers[0].query_key
+        assert stream is not None
+        return run_stream(
+            None, stream, vectors, edges, heads=None, num_queries=num_queries, backend=self.backend
         )
+
+    def share(
+        self, relations: Int[Tensor, " B"], weights: ModelWeights, edges: Edges
+    ) -> SharedStates:
+        """Returns what all queries with the same relation have in common."""
+        vectors = self.relation_vectors(relations)
+        if not self.has_query_stream:
+            return SharedStates(vectors, None)
+        states = self.first_states(weights, vectors[0].query_key, edges, num_queries=len(relations))
+        return SharedStates(vectors, states)
+
+    @torch.inference_mode()
+    def score_heads(
+        self,
+        edges: Edges,
+        heads: Int[Tensor, " B"],
+        relation: Int[Tensor, " 1"],
+        weights: ModelWeights,
+        *,
+        size: int,
+    ) -> Float[Tensor, "B V"]:
+        """Scores queries of one relation, ``size`` at a time; what they share is made once.
+
+        In the first layer that is the whole query stream, and of the value stream what the head is
+        too far away from to change.
+        """
+        shared = self.share(relation, weights, edges)
+        values, vectors = weights.layers[0].value, shared.vectors[0].value
+        background = None
+        if len(heads) > 1:
+            background = stream_states(
+                None, values, vectors, edges, heads=None, num_queries=1, backend=self.backend
+            )
+        scores: list[Tensor] = []
+        for part in heads.split(size):
+            first_values = None
+            if background is not None:
+                first_values = self.backend.spread(background, *values, vectors, edges, heads=part)
+            rows = torch.zeros_like(part)
+            scores.append(
+                self.score_entities(
+                    edges, part, weights, select_rows([shared], rows), first_values=first_values
+                )
+            )
+        return torch.cat(scores)
 
     def score_entities(
         self,
         edges: Edges,
         heads: Int[Tensor, " B"],
-        relations: Int[Tensor, " B"],
-        vectors: "RelationVectorsOfLayers",
+        weights: ModelWeights,
+        shared: SharedStates,
         *,
-        identity_noise: Float[Tensor, "L V N"],
-        dropout_generator: np.random.Generator | None,
+        first_values: Float[Tensor, "B V D"] | None = None,
+        dropout_generator: np.random.Generator | None = None,
     ) -> Float[Tensor, "B V"]:
-        """Scores with relation vectors that were made before."""
-        dtype = self.query_relations.weight.dtype
+        """Scores, given a row of ``shared`` for every query.
+
+        Args:
+            edges: the graph.
+            heads: the queries' heads.
+            weights: what ``weights`` returns.
+            shared: what ``share`` returns for the queries' relations.
+            first_values: the first layer's value stream, if it is there already.
+            dropout_generator: dropout acts only when given one.
+        """
         entity_states: Tensor | None = None  # all zero; no need to make them
-        for layer, of_layer, noise in zip(self.layers, vectors.layers, identity_noise, strict=True):
+        for number, (layer, own) in enumerate(zip(self.layers, weights.layers, strict=True)):
             entity_states = layer(
                 entity_states,
-                of_layer,
+                own,
+                shared.vectors[number],
                 heads,
-                relations,
                 edges,
-                identity_noise=noise.to(dtype),
+                query_key_states=shared.first_states if number == 0 else None,
+                value_states=first_values if number == 0 else None,
                 dropout_generator=dropout_generator,
                 backend=self.backend,
             )
         assert entity_states is not None
-        hidden, last = self.score_hidden, self.score_last
-        return self.backend.score(
-            entity_states,
-            ScoreWeights((hidden.weight, hidden.bias), (last.weight, last.bias)),
-        )
+        return self.backend.score(entity_states, weights.score)
 
     @property
     def is_batch_invariant(self) -> bool:
@@ -116,40 +197,18 @@ class KnowFormer(nn.Module):
             width=config.hidden_dim, num_heads=config.num_heads, similarity=config.similarity
         )
 
-    def relation_parameters(self) -> list[nn.Parameter]:
-        """Returns the parameters that reach scores through the relation vectors alone."""
-        projections = [m for m in self.modules() if isinstance(m, RelationVectors)]
-        return [p for module in (self.query_relations, *projections) for p in module.parameters()]
-
     def _typed_layers(self) -> list[KnowFormerLayer]:
         return [layer for layer in self.layers if isinstance(layer, KnowFormerLayer)]
 
 
-@dataclass(frozen=True)
-class RelationVectorsOfLayers:
-    """Relation vectors of all layers, as a list of tensors and back."""
-
-    layers: tuple[RelationVectorsOfLayer, ...]
-
-    def tensors(self) -> list[Float[Tensor, "B R D"]]:
-        """Returns all tensors, layer by layer."""
-        found: list[Tensor] = []
-        for layer in self.layers:
-            found += [*([] if layer.query_key is None else [layer.query_key]), *layer.value]
-        return found
-
-    def with_tensors(self, tensors: Sequence[Float[Tensor, "b R D"]]) -> "RelationVectorsOfLayers":
-        """Returns the same arrangement of other tensors."""
-        others = iter(tensors)
-        return RelationVectorsOfLayers(
-            tuple(
-                RelationVectorsOfLayer(
-                    None if layer.query_key is None else next(others),
-                    tuple(next(others) for _ in layer.value),
-                )
-                for layer in self.layers
-            )
-        )
+def select_rows(shared: Sequence[SharedStates], rows: Int[Tensor, " B"]) -> SharedStates:
+    """Joins what belongs to several relations and takes a row of it for every query."""
+    joined = [
+        tensors[0] if len(tensors) == 1 else torch.cat(tensors)
+        for tensors in zip(*(tensors_in(each) for each in shared), strict=True)
+    ]
+    selected = [tensor.index_select(0, rows) for tensor in joined]
+    return with_tensors(shared[0], tensors_in(shared[0]), selected)
 
 
 def initialize(model: KnowFormer, *, generator: torch.Generator) -> None:

@@ -1,8 +1,5 @@
 """One transformer layer: two streams, attention, feed-forward, norms (algorithm 1, eq. 11)."""
 
-from functools import partial
-from typing import NamedTuple
-
 import numpy as np
 import torch
 from jaxtyping import Float, Int
@@ -10,15 +7,9 @@ from torch import Tensor, nn
 
 from knowformer.kernels.interface import AttendWeights, Backend, Dropout, Edges
 from knowformer.model.config import ModelConfig
-from knowformer.model.streams import QueryKeyStream, ValueStream
+from knowformer.model.streams import QueryKeyStream, ValueStream, run_stream
+from knowformer.model.weights import LayerWeights, RelationVectorsOfLayer
 from knowformer.seeding import generator
-
-
-class RelationVectorsOfLayer(NamedTuple):
-    """A layer's relation vectors: one set for the query stream, one per hop of the value stream."""
-
-    query_key: Float[Tensor, "B R D"] | None
-    value: tuple[Float[Tensor, "B R D"], ...]
 
 
 class KnowFormerLayer(nn.Module):
@@ -44,87 +35,84 @@ class KnowFormerLayer(nn.Module):
     def forward(
         self,
         entity_states: Float[Tensor, "B V D"] | None,
+        weights: LayerWeights,
         vectors: RelationVectorsOfLayer,
         heads: Int[Tensor, " B"],
-        relations: Int[Tensor, " B"],
         edges: Edges,
         *,
-        identity_noise: Float[Tensor, "V N"],
+        query_key_states: Float[Tensor, "B V D"] | None,
+        value_states: Float[Tensor, "B V D"] | None,
         dropout_generator: np.random.Generator | None,
         backend: Backend,
     ) -> Float[Tensor, "B V D"]:
-        """Returns the entity states after this layer; states of None are zero."""
-        x = entity_states
-        values = self.value_stream(x, vectors.value, heads, edges, backend=backend)
-        zeros_or_x = torch.zeros_like(values) if x is None else x
+        """Returns the entity states after this layer.
+
+        Args:
+            entity_states: those before it; None if they are zero.
+            weights: what ``weights`` returns.
+            vectors: what ``relation_vectors`` returns.
+            heads: the queries' heads.
+            edges: the graph.
+            query_key_states: the query stream's, if they are there already.
+            value_states: the value stream's, if they are there already.
+            dropout_generator: dropout acts only when given one.
+            backend: the kernels.
+        """
+        size = len(heads)
+        values = value_states
+        if values is None:
+            values = run_stream(
+                entity_states, weights.value, vectors.value, edges,
+                heads=heads, num_queries=size, backend=backend,
+            )  # fmt: skip
         dropout = self._dropout(values, dropout_generator)
-        if self.to_query_key is None:
-            return backend.finish_layer(zeros_or_x, values, self.weights(), dropout=dropout)
-        query_key_states = zeros_or_x
-        if self.query_key_stream is not None:
-            query_key_states = self._query_key_states(
-                x, vectors.query_key, relations, edges, identity_noise, backend
-            )
+        states = torch.zeros_like(values) if entity_states is None else entity_states
+        if not self.config.attention:
+            return backend.finish_layer(states, values, weights.attend, dropout=dropout)
+        if weights.query_key is None:
+            query_key_states = states
+        elif query_key_states is None:
+            query_key_states = run_stream(
+                entity_states, weights.query_key, vectors.query_key, edges,
+                heads=None, num_queries=size, backend=backend,
+            )  # fmt: skip
         return backend.attend(
-            zeros_or_x,
+            states,
             query_key_states,
             values,
-            self.weights(),
+            weights.attend,
             num_heads=self.config.num_heads,
             dropout=dropout,
         )
 
-    def _query_key_states(
-        self,
-        entity_states: Float[Tensor, "B V D"] | None,
-        vectors: Float[Tensor, "B R D"] | None,
-        relations: Int[Tensor, " B"],
-        edges: Edges,
-        identity_noise: Float[Tensor, "V N"],
-        backend: Backend,
-    ) -> Float[Tensor, "B V D"]:
-        """Runs the query stream; in the first layer once per relation, which is all it sees."""
-        assert self.query_key_stream is not None
-        run = partial(
-            self.query_key_stream, edges=edges, identity_noise=identity_noise, backend=backend
-        )
-        if entity_states is not None:
-            return run(entity_states, vectors, num_queries=len(relations))
-        distinct: Tensor
-        row_of_query: Tensor
-        distinct, row_of_query = torch.unique(relations, return_inverse=True)
-        if vectors is not None:
-            a_query_of_row = torch.empty_like(distinct)
-            a_query_of_row[row_of_query] = torch.arange(len(relations))
-            vectors = vectors.index_select(0, a_query_of_row)
-        shared = run(None, vectors, num_queries=len(distinct))
-        return shared.index_select(0, row_of_query)
-
     def relation_vectors(self, query_relation: Float[Tensor, "B D"]) -> RelationVectorsOfLayer:
         """Returns what each relation does to messages, for every hop of this layer (eq. 5)."""
         stream = self.query_key_stream
-        shared = stream.relation_vectors if stream is not None else None
         return RelationVectorsOfLayer(
-            query_key=shared(query_relation) if shared is not None else None,
-            value=tuple(make(query_relation) for make in self.value_stream.relation_vectors),
+            query_key=() if stream is None else stream.vectors(query_relation),
+            value=self.value_stream.vectors(query_relation),
         )
 
-    def weights(self) -> AttendWeights:
-        """Returns the weights of attention and feed-forward in the form that kernels take."""
-        width = self.config.hidden_dim
-        empty = (self.expand.weight[:0], self.expand.bias[:0])
-        to_both = self.to_query_key
-        query = empty if to_both is None else (to_both.weight[:width], to_both.bias[:width])
-        key = empty if to_both is None else (to_both.weight[width:], to_both.bias[width:])
-        return AttendWeights(
-            query=query,
-            key=key,
-            attention_norm=(self.attention_norm.weight, self.attention_norm.bias),
-            expand=(self.expand.weight, self.expand.bias),
-            contract=(self.contract.weight, self.contract.bias),
-            output_norm=(self.output_norm.weight, self.output_norm.bias),
-            similarity=self.config.similarity,
-            features=self.features,
+    def weights(self, identity_noise: Float[Tensor, "V N"]) -> LayerWeights:
+        """Returns the weights in the form that kernels take, for entities with this noise."""
+        stream, to_both, width = self.query_key_stream, self.to_query_key, self.config.hidden_dim
+        query_key = None
+        if to_both is not None:
+            query = to_both.weight[:width], to_both.bias[:width]
+            query_key = query, (to_both.weight[width:], to_both.bias[width:])
+        attend = AttendWeights.pack(
+            query_key,
+            (self.attention_norm.weight, self.attention_norm.bias),
+            ((self.expand.weight, self.expand.bias), (self.contract.weight, self.contract.bias)),
+            (self.output_norm.weight, self.output_norm.bias),
+            self.config.similarity,
+            self.features,
+        )
+        noise = identity_noise.to(self.expand.weight.dtype)
+        return LayerWeights(
+            query_key=None if stream is None else stream.weights(noise),
+            value=self.value_stream.weights(),
+            attend=attend,
         )
 
     def _dropout(self, like: Tensor, random: np.random.Generator | None) -> Dropout | None:
@@ -132,8 +120,8 @@ class KnowFormerLayer(nn.Module):
         threshold = round(self.config.dropout * 256)
         if random is None or threshold == 0:
             return None
-        drawn = np.frombuffer(bytearray(random.bytes(like.numel())), dtype=np.uint8)
-        return Dropout(torch.from_numpy(drawn).view(like.shape), threshold)
+        drawn = random.bit_generator.random_raw(-(-like.numel() // 8)).view(np.uint8)
+        return Dropout(torch.from_numpy(drawn)[: like.numel()].view(like.shape), threshold)
 
 
 def _random_directions(config: ModelConfig) -> Float[Tensor, "H C F"] | None:

@@ -1,10 +1,10 @@
-"""One hop: gather neighbours, multiply by relation, sum, update (eq. 6 and 7)."""
+"""Weights of one hop: gather neighbours, multiply by relation, sum, update (eq. 5 to 7)."""
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from knowformer.kernels.interface import Backend, Edges, HopWeights
+from knowformer.kernels.interface import HopWeights
 from knowformer.model.config import ModelConfig
 
 
@@ -18,28 +18,17 @@ class Hop(nn.Module):
         self.update = nn.ModuleList([nn.Linear(width, width) for _ in range(config.update_layers)])
         self.norm = nn.LayerNorm(width) if config.update_norm else None
 
-    def forward(
-        self,
-        states: Float[Tensor, "B V D"],
-        relation_vectors: Float[Tensor, "B R D"],
-        edges: Edges,
-        *,
-        backend: Backend,
-    ) -> Float[Tensor, "B V D"]:
-        """Returns the states after one message-passing step."""
-        return backend.hop(states, relation_vectors, edges, self.weights())
-
     def weights(self) -> HopWeights:
         """Returns the weights in the form that kernels take."""
         norm = self.norm
-        return HopWeights(
-            self_weight=self.self_weight,
-            linear=tuple((layer.weight, layer.bias) for layer in _linear(self.update)),
-            norm=None if norm is None else (norm.weight, norm.bias),
+        return HopWeights.pack(
+            self.self_weight,
+            [(layer.weight, layer.bias) for layer in _linear(self.update)],
+            None if norm is None else (norm.weight, norm.bias),
         )
 
 
-class RelationVectors(nn.Module):
+class RelationProjection(nn.Module):
     """What each relation does to a message, given the query's relation (eq. 5)."""
 
     def __init__(self, config: ModelConfig, num_relations: int) -> None:

@@ -5,7 +5,7 @@ the batch.
 """
 
 # Floats of one state tensor of a slice: 4 MB. Smaller ones lose more to calls than they gain.
-SLICE_FLOATS = 2**20
+SLICE_FLOATS = 2**18
 
 
 def slice_size(batch_size: int, num_entities: int, width: int) -> int:

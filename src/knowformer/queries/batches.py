@@ -31,8 +31,13 @@ def group_facts(
 def evaluation_batches(
     facts: Int[Tensor, "F 3"], num_relations: int, batch_size: int
 ) -> Iterator[tuple[QueryBatch, Int[Tensor, " f"]]]:
-    """Yields every query once with all facts that it is asked for, and those facts' positions."""
+    """Yields every query once with all facts that it is asked for, and those facts' positions.
+
+    Queries come by relation: those with the same one share work.
+    """
     queries, query_of_fact = group_facts(facts, num_relations)
+    order = torch.argsort(queries[:, 1], stable=True)
+    queries, query_of_fact = queries[order], torch.argsort(order)[query_of_fact]
     by_query = torch.argsort(query_of_fact, stable=True)
     bounds = torch.searchsorted(query_of_fact[by_query], torch.arange(len(queries) + 1))
     for first in range(0, len(queries), batch_size):

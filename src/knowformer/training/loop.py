@@ -21,9 +21,11 @@ from knowformer.evaluation.evaluate import Scorer, rank_split
 from knowformer.evaluation.metrics import rank_metrics
 from knowformer.graph.dataset import Split, TrainingSplits
 from knowformer.graph.inverse import num_with_inverses
-from knowformer.model.knowformer import KnowFormer, RelationVectorsOfLayers, initialize
+from knowformer.kernels.interface import Edges
+from knowformer.model.knowformer import KnowFormer, initialize
 from knowformer.model.noise import identity_noise
 from knowformer.model.slices import slice_size
+from knowformer.model.weights import ModelWeights, SharedStates
 from knowformer.queries.batches import TrainingBatches
 from knowformer.queries.edge_removal import visible_edges
 from knowformer.queries.known_answers import KnownAnswers
@@ -33,7 +35,7 @@ from knowformer.seeding import derive_seed, generator
 from knowformer.training.checkpoint import Counters, load_checkpoint, save_checkpoint
 from knowformer.training.config import RunConfig
 from knowformer.training.events import Event, EventLog
-from knowformer.training.gradients import SliceLoss, accumulate_gradients, direct_parameters
+from knowformer.training.gradients import SliceLoss, accumulate_gradients
 from knowformer.training.losses import binary_loss, cross_entropy_loss
 from knowformer.training.optimizer import build_optimizer, learning_rate
 from knowformer.workers import shared_workers
@@ -89,7 +91,6 @@ class Trainer:
             targets=config.training.targets,
         )
         self._parameters = list(self.model.parameters())
-        self._direct = direct_parameters(self.model)
         self._workers = shared_workers(config.threads)
         self._valid = _sample_facts(splits.valid, config)
 
@@ -148,19 +149,24 @@ class Trainer:
 
     def step(self, batch: QueryBatch) -> float:
         """One update of the weights; returns the loss before it."""
-        training, graph = self.config.training, self.splits.train.graph
+        config, training, graph = self.config, self.config.training, self.splits.train.graph
         self._optimizer.zero_grad()
         value = accumulate_gradients(
             self.model,
-            self._direct,
             batch.by_relation(),
+            visible_edges(graph.adjacency, batch, hide=training.hide),
+            identity_noise(
+                config.model, graph.entity_keys, seed=config.seed, draw=self.counters.step
+            ),
             self._slice_loss(batch),
-            size=slice_size(training.batch_size, len(graph.entities), self.config.model.hidden_dim),
+            size=slice_size(training.batch_size, len(graph.entities), config.model.hidden_dim),
             workers=self._workers,
         )
         if not math.isfinite(value):
             raise NonFiniteLossError(step=self.counters.step, loss=value, batch=batch.describe())
-        norm = torch.nn.utils.clip_grad_norm_(self._parameters, training.gradient_clip)
+        norm = torch.nn.utils.clip_grad_norm_(
+            self._parameters, training.gradient_clip, foreach=True
+        )
         if not torch.isfinite(norm):
             raise NonFiniteLossError(
                 step=self.counters.step,
@@ -177,20 +183,15 @@ class Trainer:
     def _slice_loss(self, batch: QueryBatch) -> SliceLoss:
         """Returns the loss of a slice of the batch, as a share of the whole batch's."""
         seed, step, training = self.config.seed, self.counters.step, self.config.training
-        graph = self.splits.train.graph
-        edges = visible_edges(graph.adjacency, batch, hide=training.hide)
-        noise = identity_noise(self.config.model, graph.entity_keys, seed=seed, draw=step)
 
-        def loss(part: QueryBatch, vectors: RelationVectorsOfLayers, number: int) -> Tensor:
+        def loss(
+            part: QueryBatch, edges: Edges, weights: ModelWeights, shared: SharedStates, number: int
+        ) -> Tensor:
             dropout = np.random.SFC64(derive_seed(seed, "dropout", step, number))
             scores = self.model.score_entities(
-                edges,
-                part.heads,
-                part.relations,
-                vectors,
-                identity_noise=noise,
+                edges, part.heads, weights, shared,
                 dropout_generator=np.random.Generator(dropout),
-            )
+            )  # fmt: skip
             known = self._known.mask(part.heads, part.relations)
             if training.loss == "cross_entropy":
                 return cross_entropy_loss(

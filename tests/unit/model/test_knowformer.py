@@ -123,3 +123,29 @@ def test_noise_for_another_number_of_layers_is_refused(family: KnowledgeGraph) -
             torch.tensor([0]),
             identity_noise=noise,
         )
+
+
+CHAIN = [(f"e{i}", "r", f"e{i + 1}") for i in range(70)]
+STAR = [("hub", "r", f"leaf{i}") for i in range(60)]
+ODD = [("a", "r", "a"), ("a", "s", "b"), ("b", "r", "a"), ("c", "s", "c"), ("d", "r", "c")]
+
+
+@pytest.mark.parametrize("triples", [CHAIN, STAR, ODD], ids=["chain", "star", "odd"])
+@pytest.mark.parametrize("preset", ["released", "paper"])
+@pytest.mark.parametrize("num_value_hops", [0, 1, 3])
+def test_queries_of_one_relation_share_work_and_score_the_same_bits(
+    triples: list[tuple[str, str, str]], preset: str, num_value_hops: int
+) -> None:
+    """The value stream starts from the head's neighbourhood; the rest is the same for all."""
+    graph = KnowledgeGraph.from_triples(triples)
+    settings = {**PRESETS[preset], "hidden_dim": 16, "num_value_hops": num_value_hops}
+    model = KnowFormer(ModelConfig.model_validate(settings), 2 * len(graph.relations))
+    initialize(model, generator=torch.Generator().manual_seed(0))
+    noise, edges = identity_noise(model.config, graph.entity_keys, seed=0), graph.adjacency.edges
+    heads = torch.tensor([0, len(graph.entities) - 1, 2, 0])
+    with torch.inference_mode():
+        plain = model(edges, heads, torch.ones_like(heads), identity_noise=noise)
+        weights = model.weights(noise)
+    for size in (1, 3):
+        shared = model.score_heads(edges, heads, torch.tensor([1]), weights, size=size)
+        assert torch.equal(shared, plain)

@@ -6,6 +6,7 @@ from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.kernels.interface import select_backend
 from knowformer.model.config import ModelConfig
 from knowformer.model.layer import KnowFormerLayer
+from knowformer.model.streams import run_stream
 
 WIDTH = 8
 RELATIONS = torch.tensor([1, 1, 0])
@@ -34,11 +35,12 @@ def run(
     generator = None if dropout_seed is None else np.random.default_rng(dropout_seed)
     return layer(
         states,
+        layer.weights(noise),
         layer.relation_vectors(by_relation[RELATIONS]),
         HEADS,
-        RELATIONS,
         graph.adjacency.edges,
-        identity_noise=noise,
+        query_key_states=None,
+        value_states=None,
         dropout_generator=generator,
         backend=select_backend("reference"),
     )
@@ -55,7 +57,7 @@ def zero_states(graph: KnowledgeGraph) -> torch.Tensor:
 
 @pytest.mark.parametrize("ablation", [{}, {"attention": False}, {"query_stream": False}])
 def test_no_states_are_states_of_zero(family: KnowledgeGraph, ablation: dict[str, bool]) -> None:
-    """The first layer skips work and shares its query stream; the result is the plain one."""
+    """The first layer skips work; the result is the plain one."""
     layer = build(family, **ablation)
     torch.testing.assert_close(
         run(layer, family, states=None), run(layer, family, states=zero_states(family))
@@ -70,7 +72,10 @@ def test_without_attention_the_value_streams_output_takes_its_place(
     draw = torch.Generator().manual_seed(1)
     by_relation = torch.randn(2, WIDTH, generator=draw, dtype=torch.double)
     vectors = layer.relation_vectors(by_relation[RELATIONS])
-    values = layer.value_stream(x, vectors.value, HEADS, family.adjacency.edges, backend=backend)
+    values = run_stream(
+        x, layer.value_stream.weights(), vectors.value, family.adjacency.edges,
+        heads=HEADS, num_queries=3, backend=backend,
+    )  # fmt: skip
     a = layer.attention_norm(x + values)
     expected = layer.output_norm(a + layer.contract(layer.expand(a).relu()))
     torch.testing.assert_close(run(layer, family, states=x), expected)

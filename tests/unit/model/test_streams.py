@@ -1,18 +1,21 @@
+from typing import TypeVar
+
 import torch
 
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.kernels.interface import select_backend
 from knowformer.model.config import ModelConfig
-from knowformer.model.streams import QueryKeyStream, ValueStream
+from knowformer.model.streams import QueryKeyStream, ValueStream, run_stream
 
 WIDTH = 4
+Stream = TypeVar("Stream", bound=torch.nn.Module)
 
 CHAIN = KnowledgeGraph.from_triples(
     [("a", "r", "b"), ("b", "r", "c"), ("c", "r", "d"), ("d", "r", "e")]
 )
 
 
-def drawn(module: torch.nn.Module) -> torch.nn.Module:
+def drawn(module: Stream) -> Stream:
     draw = torch.Generator().manual_seed(0)
     for parameter in module.parameters():
         torch.nn.init.normal_(parameter, generator=draw)
@@ -25,11 +28,13 @@ def values_for(head: int, num_hops: int, *, value_stream: bool = True) -> torch.
     )
     stream = drawn(ValueStream(config, 2))
     query_relation = torch.ones(1, WIDTH, dtype=torch.double)
-    return stream(
+    return run_stream(
         torch.zeros(1, 5, WIDTH, dtype=torch.double),
-        [make(query_relation) for make in stream.relation_vectors],
-        torch.tensor([head]),
+        stream.weights(),
+        stream.vectors(query_relation),
         CHAIN.adjacency.edges,
+        heads=torch.tensor([head]),
+        num_queries=1,
         backend=select_backend("reference"),
     )[0]
 
@@ -63,12 +68,13 @@ def test_noise_alone_tells_entities_apart_in_the_query_key_stream() -> None:
     config = ModelConfig(hidden_dim=WIDTH, num_heads=1, num_query_key_hops=0)
     stream = drawn(QueryKeyStream(config, 2))
     noise = torch.tensor([[0.5], [0.5], [1.0], [2.0], [-1.0]], dtype=torch.double)
-    result = stream(
+    result = run_stream(
         torch.zeros(2, 5, WIDTH, dtype=torch.double),
-        None,
+        stream.weights(noise),
+        (),
         CHAIN.adjacency.edges,
+        heads=None,
         num_queries=2,
-        identity_noise=noise,
         backend=select_backend("reference"),
     )
     assert torch.equal(result[0], result[1])

@@ -27,6 +27,7 @@ from knowformer.queries.batches import evaluation_batches
 from knowformer.seeding import generator
 from knowformer.training.config import build_config
 from knowformer.training.loop import Trainer
+from knowformer.training.plan import predicted_memory
 
 WARM_UPS = 2
 
@@ -41,8 +42,11 @@ def repeat(
     work: Callable[[], int], repeats: int, max_seconds: float
 ) -> tuple[dict[str, Any], float, int]:
     """Times ``work``, which returns how many queries it did; at least two timed repeats."""
+    before = time.perf_counter()
     for _ in range(WARM_UPS):
         work()
+        if time.perf_counter() - before > max_seconds / 4:
+            break
     TIMES.clear()
     samples: list[float] = []
     queries, started = 0, time.perf_counter()
@@ -109,6 +113,9 @@ def training_step(
         return len(batch)
 
     step.model = trainer.model  # type: ignore[attr-defined]
+    step.predicted_memory = predicted_memory(  # type: ignore[attr-defined]
+        trainer.config, dataset.train.graph, arguments.batch_size
+    )
     return step
 
 
@@ -141,7 +148,7 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=32)
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--repeats", type=int, default=10)
-    parser.add_argument("--max-seconds", type=float, default=25.0)
+    parser.add_argument("--max-seconds", type=float, default=12.0)
     arguments = parser.parse_args()
     keep_freed_memory()
     torch.set_num_threads(1)
@@ -165,6 +172,7 @@ def main() -> None:
         )
         result["train_pieces_ms"] = pieces(seconds, queries, arguments.threads)
         result["peak_memory_gb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+        result["predicted_memory_gb"] = step.predicted_memory / 1e9  # type: ignore[attr-defined]
         score = evaluation(dataset, step.model, arguments)  # type: ignore[attr-defined]
         result["evaluate_ms"], seconds, queries = repeat(
             score, arguments.repeats, arguments.max_seconds

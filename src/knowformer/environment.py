@@ -28,6 +28,17 @@ def describe_environment() -> dict[str, Any]:
     }
 
 
+def available_memory() -> float | None:
+    """Returns the bytes that a new process can use without pushing others out; None: unknown."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    fields = dict(line.split(":", 1) for line in lines if ":" in line)
+    free = fields.get("MemAvailable")
+    return None if free is None else 1024.0 * float(free.split()[0])
+
+
 def _package_versions() -> dict[str, str]:
     found: dict[str, str] = {}
     for name in PACKAGES:

@@ -1,7 +1,7 @@
 """Reasoner: load, answer, evaluate; the one facade behind every interface. ``train`` makes runs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,6 +33,7 @@ from knowformer.queries.known_answers import KnownAnswers
 from knowformer.training.config import RunConfig, flat_settings
 from knowformer.training.events import Event, read_events
 from knowformer.training.loop import Trainer
+from knowformer.training.plan import choose_batch_size
 
 Evidence = Literal["all", "train"]
 
@@ -265,6 +266,7 @@ def train(
             )
         config = config or RunConfig()
         dataset = graph if isinstance(graph, Dataset) else load_dataset(graph, seed=config.seed)
+        config = _with_batch_size(config, dataset)
         start_run(folder, config, dataset)
 
     def keep_best(model: KnowFormer, event: Event) -> None:
@@ -272,6 +274,9 @@ def train(
         update_metrics(folder, {"best_validation": _public(event)})
 
     trainer = Trainer(dataset.for_training(), config, folder, on_event=on_event, on_best=keep_best)
+    if on_event is not None:
+        plan = trainer.plan()
+        on_event({"kind": "plan", "fits": plan.fits, **asdict(plan)})
     may_resume = (folder / "checkpoint.safetensors").exists()
     trainer.run(resume=resume and may_resume)
     save_weights(folder, trainer.model)
@@ -287,8 +292,19 @@ def train(
     return Reasoner.from_pretrained(folder, threads=config.threads)
 
 
+def _with_batch_size(config: RunConfig, dataset: Dataset) -> RunConfig:
+    """Chosen once and stored: a resumed run goes on with it, on whatever machine."""
+    size = config.training.batch_size or choose_batch_size(config, dataset.train.graph)
+    training = config.training.model_copy(update={"batch_size": size})
+    return config.model_copy(update={"training": training})
+
+
 def _stored_settings(folder: Path, wanted: RunConfig | None) -> RunConfig:
     stored = load_config(folder)
+    if wanted is not None and wanted.training.batch_size is None:
+        size = {"batch_size": stored.training.batch_size}
+        training = wanted.training.model_copy(update=size)
+        wanted = wanted.model_copy(update={"training": training})
     if wanted is not None and wanted != stored:
         before, now = flat_settings(stored), flat_settings(wanted)
         key = next(key for key in before if before[key] != now[key])

@@ -5,8 +5,9 @@ and not a bit of the result. Kernels release Python's lock while they run.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from typing import TypeVar
 
@@ -21,6 +22,20 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+@contextmanager
+def torch_on_one_core() -> Generator[None]:
+    """Keeps torch's own threads out of the way of workers, in the thread that hands work out.
+
+    Its pool waits by spinning: beside busy workers, small sums take a hundred times as long.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class Workers:

@@ -17,12 +17,12 @@ from knowformer.evaluation.report import EvaluationReport, Protocol, metrics_by_
 from knowformer.graph.dataset import Dataset, Split
 from knowformer.graph.inverse import base_relation, is_inverse, with_inverse_facts
 from knowformer.graph.knowledge_graph import KnowledgeGraph
-from knowformer.model.knowformer import KnowFormer
+from knowformer.model.knowformer import KnowFormer, one_by_one
 from knowformer.model.noise import identity_noise
 from knowformer.model.slices import slice_size
 from knowformer.queries.batches import evaluation_batches
 from knowformer.queries.known_answers import KnownAnswers
-from knowformer.workers import shared_workers
+from knowformer.workers import shared_workers, torch_on_one_core
 
 Progress = Callable[[int, int], None]
 
@@ -49,23 +49,27 @@ class Scorer:
             model.config, graph.entity_keys, seed=seed, draw=f"inference-{sample}"
         )
 
+    @torch_on_one_core()
     def score(self, heads: Int[Tensor, " B"], relations: Int[Tensor, " B"]) -> Float[Tensor, "B V"]:
         """Returns the scores of every entity for every query."""
+        if len(heads) == 0:
+            return torch.zeros(0, len(self.graph.entities))
         # Built once and kept: were they built in inference mode, training could not use them later.
         edges = self.graph.adjacency.edges
         model, size = self.model, 1
         if model.is_batch_invariant:
             size = slice_size(SHARED_SIZE, len(self.graph.entities), model.config.hidden_dim)
+        distinct: Tensor
+        distinct, row = torch.unique(relations, return_inverse=True)
         with torch.inference_mode():
             weights = model.weights(self._noise)
+            vectors = one_by_one(model.steady_relation_vectors(distinct), len(distinct))
 
         def score_chunk(chunk: Tensor) -> Tensor:
-            relation = relations[chunk[:1]]
-            return model.score_heads(edges, heads[chunk], relation, weights, size=size)
+            own = vectors[int(row[chunk[0]])]
+            return model.score_heads(edges, heads[chunk], own, weights, size=size)
 
         chunks = _by_relation(relations)
-        if not chunks:
-            return torch.zeros(0, len(self.graph.entities))
         scores = torch.cat(self._workers.map(score_chunk, chunks))
         return scores[torch.argsort(torch.cat(chunks))]
 
@@ -78,6 +82,7 @@ def _by_relation(relations: Int[Tensor, " B"]) -> list[Int[Tensor, " b"]]:
     return [chunk for positions in of_relation for chunk in positions.split(SHARED_SIZE)]
 
 
+@torch_on_one_core()
 def rank_split(
     scorer: Scorer,
     split: Split,

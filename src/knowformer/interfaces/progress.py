@@ -56,10 +56,29 @@ class TrainingDisplay:
 
     def __call__(self, event: Event) -> None:
         """Takes an event of training."""
-        if event["kind"] == "validation":
+        if event["kind"] == "plan":
+            self._show_plan(event)
+        elif event["kind"] == "validation":
             self._show_validation(event)
         else:
             self._show_training(event)
+
+    def _show_plan(self, event: Event) -> None:
+        free = event["available_bytes"]
+        self._console.print(
+            f"plan  {event['num_queries']:,} queries an epoch, {event['batch_size']} a step, "
+            f"{event['threads']} threads; about {_clock(event['seconds_per_epoch'])} an epoch and "
+            f"{event['memory_bytes'] / 1e9:.1f} GB"
+            + ("" if free is None else f" of {free / 1e9:.0f} GB free"),
+            highlight=False,
+        )
+        if not event["fits"]:
+            self._console.print(
+                "note: this may not fit into memory; a smaller model.hidden_dim or "
+                "training.batch_size needs less",
+                highlight=False,
+                soft_wrap=True,
+            )
 
     def _show_validation(self, event: Event) -> None:
         self._validation = f"{event['valid_mrr']:.3f}"

@@ -26,6 +26,8 @@ from knowformer.model.weights import (
     with_tensors,
 )
 
+STEADY_ROWS = 8
+
 
 class KnowFormer(nn.Module):
     """Scores (head, relation, ?) against every entity of a graph."""
@@ -63,7 +65,8 @@ class KnowFormer(nn.Module):
         distinct: Tensor
         distinct, row_of_query = torch.unique(relations, return_inverse=True)
         weights = self.weights(identity_noise)
-        shared = [self.share(relation, weights, edges) for relation in distinct.split(1)]
+        vectors = self.steady_relation_vectors(distinct)
+        shared = [self.share(own, weights, edges) for own in one_by_one(vectors, len(distinct))]
         return self.score_entities(
             edges,
             heads,
@@ -88,6 +91,20 @@ class KnowFormer(nn.Module):
         query_relation = self.query_relations(relations)
         return tuple(layer.relation_vectors(query_relation) for layer in self._typed_layers())
 
+    def steady_relation_vectors(self, relations: Int[Tensor, " B"]) -> RelationVectors:
+        """Returns relation vectors whose bits are the same in any company.
+
+        A matrix product's bits depend on how many rows it has, so it always has the same number.
+        """
+        made: list[list[Tensor]] = []
+        tree: RelationVectors = ()
+        for part in relations.split(STEADY_ROWS):
+            filler = part[-1:].expand(STEADY_ROWS - len(part))
+            tree = self.relation_vectors(torch.cat([part, filler]))
+            made.append([tensor[: len(part)] for tensor in tensors_in(tree)])
+        joined = [torch.cat(tensors) for tensors in zip(*made, strict=True)]
+        return with_tensors(tree, tensors_in(tree), joined)
+
     @property
     def has_query_stream(self) -> bool:
         """Whether queries and keys come from a stream of their own."""
@@ -108,14 +125,11 @@ class KnowFormer(nn.Module):
             None, stream, vectors, edges, heads=None, num_queries=num_queries, backend=self.backend
         )
 
-    def share(
-        self, relations: Int[Tensor, " B"], weights: ModelWeights, edges: Edges
-    ) -> SharedStates:
-        """Returns what all queries with the same relation have in common."""
-        vectors = self.relation_vectors(relations)
+    def share(self, vectors: RelationVectors, weights: ModelWeights, edges: Edges) -> SharedStates:
+        """Returns what all queries with the same relation have in common, given its vectors."""
         if not self.has_query_stream:
             return SharedStates(vectors, None)
-        states = self.first_states(weights, vectors[0].query_key, edges, num_queries=len(relations))
+        states = self.first_states(weights, vectors[0].query_key, edges, num_queries=1)
         return SharedStates(vectors, states)
 
     @torch.inference_mode()
@@ -123,7 +137,7 @@ class KnowFormer(nn.Module):
         self,
         edges: Edges,
         heads: Int[Tensor, " B"],
-        relation: Int[Tensor, " 1"],
+        relation_vectors: RelationVectors,
         weights: ModelWeights,
         *,
         size: int,
@@ -133,7 +147,7 @@ class KnowFormer(nn.Module):
         In the first layer that is the whole query stream, and of the value stream what the head is
         too far away from to change.
         """
-        shared = self.share(relation, weights, edges)
+        shared = self.share(relation_vectors, weights, edges)
         values, vectors = weights.layers[0].value, shared.vectors[0].value
         background = None
         if len(heads) > 1:
@@ -199,6 +213,12 @@ class KnowFormer(nn.Module):
 
     def _typed_layers(self) -> list[KnowFormerLayer]:
         return [layer for layer in self.layers if isinstance(layer, KnowFormerLayer)]
+
+
+def one_by_one(vectors: RelationVectors, count: int) -> list[RelationVectors]:
+    """Takes the relation vectors of several relations apart."""
+    before = tensors_in(vectors)
+    return [with_tensors(vectors, before, [t[i : i + 1] for t in before]) for i in range(count)]
 
 
 def select_rows(shared: Sequence[SharedStates], rows: Int[Tensor, " B"]) -> SharedStates:

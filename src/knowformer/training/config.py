@@ -31,8 +31,8 @@ class TrainingConfig(BaseModel):
     """Negatives per query of the binary loss."""
     adversarial_temperature: float = Field(default=1.0, ge=0.0)
     """Negatives are weighted by softmax(score / temperature); 0 weights them equally."""
-    batch_size: int = Field(default=16, ge=1)
-    """Queries per step."""
+    batch_size: int | None = Field(default=None, ge=1)
+    """Queries per step; none: 16, or fewer where memory is short."""
     max_epochs: int = Field(default=20, ge=1)
     """Passes over the training queries, unless max_minutes or patience ends the run before."""
     max_minutes: float | None = Field(default=None, gt=0.0)

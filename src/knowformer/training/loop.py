@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from knowformer.environment import available_memory
 from knowformer.errors import NonFiniteLossError
 from knowformer.evaluation.evaluate import Scorer, rank_split
 from knowformer.evaluation.metrics import rank_metrics
@@ -38,7 +39,13 @@ from knowformer.training.events import Event, EventLog
 from knowformer.training.gradients import SliceLoss, accumulate_gradients
 from knowformer.training.losses import binary_loss, cross_entropy_loss
 from knowformer.training.optimizer import build_optimizer, learning_rate
-from knowformer.workers import shared_workers
+from knowformer.training.plan import (
+    FORWARD_SHARE,
+    Plan,
+    choose_batch_size,
+    predicted_memory,
+)
+from knowformer.workers import shared_workers, torch_on_one_core
 
 LOG_EVERY_SECONDS = 2.0
 
@@ -64,6 +71,7 @@ class Trainer:
             on_event: called with each event after it is recorded.
             on_best: called with the model whenever its weights are kept.
         """
+        graph = splits.train.graph
         self.splits = splits
         self.config = config
         self.model = KnowFormer(
@@ -72,6 +80,7 @@ class Trainer:
             backend=config.backend,
         )
         initialize(self.model, generator=generator(config.seed, "init"))
+        self.batch_size = config.training.batch_size or choose_batch_size(config, graph)
         self.counters = Counters()
         self.best_weights: dict[str, Tensor] = {}
         self._optimizer = build_optimizer(self.model, config.training)
@@ -79,7 +88,6 @@ class Trainer:
         self._events_path = folder / "events.jsonl"
         self._on_event = on_event
         self._on_best = on_best
-        graph = splits.train.graph
         num_relations = len(graph.relations)
         self._known = KnownAnswers(
             splits.train.facts, num_entities=len(graph.entities), num_relations=num_relations
@@ -87,13 +95,14 @@ class Trainer:
         self.batches = TrainingBatches(
             splits.train.facts,
             num_relations=num_relations,
-            batch_size=config.training.batch_size,
+            batch_size=self.batch_size,
             targets=config.training.targets,
         )
         self._parameters = list(self.model.parameters())
         self._workers = shared_workers(config.threads)
         self._valid = _sample_facts(splits.valid, config)
 
+    @torch_on_one_core()
     def run(self, *, resume: bool = False) -> KnowFormer:
         """Trains to the end and returns the model with its best weights."""
         if resume:
@@ -147,11 +156,34 @@ class Trainer:
             if self._is_over():
                 return
 
-    def step(self, batch: QueryBatch) -> float:
-        """One update of the weights; returns the loss before it."""
+    @torch_on_one_core()
+    def plan(self) -> Plan:
+        """Says what the run will take; times a step without taking it."""
+        config, graph = self.config, self.splits.train.graph
+        batch = next(self.batches.epoch(generator(config.seed, "order", 0)))
+        seconds = 0.0
+        for _ in range(2):  # the first one compiles
+            started = time.perf_counter()
+            self._differentiate(batch)
+            seconds = time.perf_counter() - started
+        self._optimizer.zero_grad()
+        ranked = 2 * len(self._valid.facts) * config.training.validations_per_epoch
+        queries = self.batches.num_queries + FORWARD_SHARE * ranked
+        return Plan(
+            batch_size=self.batch_size,
+            slice_size=slice_size(self.batch_size, len(graph.entities), config.model.hidden_dim),
+            threads=self._workers.threads,
+            memory_bytes=predicted_memory(config, graph, self.batch_size),
+            available_bytes=available_memory(),
+            num_queries=self.batches.num_queries,
+            seconds_per_epoch=seconds * queries / len(batch),
+        )
+
+    def _differentiate(self, batch: QueryBatch) -> float:
+        """Fills the gradients and returns the loss."""
         config, training, graph = self.config, self.config.training, self.splits.train.graph
         self._optimizer.zero_grad()
-        value = accumulate_gradients(
+        return accumulate_gradients(
             self.model,
             batch.by_relation(),
             visible_edges(graph.adjacency, batch, hide=training.hide),
@@ -159,9 +191,14 @@ class Trainer:
                 config.model, graph.entity_keys, seed=config.seed, draw=self.counters.step
             ),
             self._slice_loss(batch),
-            size=slice_size(training.batch_size, len(graph.entities), config.model.hidden_dim),
+            size=slice_size(self.batch_size, len(graph.entities), config.model.hidden_dim),
             workers=self._workers,
         )
+
+    def step(self, batch: QueryBatch) -> float:
+        """One update of the weights; returns the loss before it."""
+        training = self.config.training
+        value = self._differentiate(batch)
         if not math.isfinite(value):
             raise NonFiniteLossError(step=self.counters.step, loss=value, batch=batch.describe())
         norm = torch.nn.utils.clip_grad_norm_(

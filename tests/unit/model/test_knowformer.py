@@ -146,6 +146,7 @@ def test_queries_of_one_relation_share_work_and_score_the_same_bits(
     with torch.inference_mode():
         plain = model(edges, heads, torch.ones_like(heads), identity_noise=noise)
         weights = model.weights(noise)
+        vectors = model.steady_relation_vectors(torch.tensor([1]))
     for size in (1, 3):
-        shared = model.score_heads(edges, heads, torch.tensor([1]), weights, size=size)
+        shared = model.score_heads(edges, heads, vectors, weights, size=size)
         assert torch.equal(shared, plain)

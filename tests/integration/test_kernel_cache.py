@@ -1,0 +1,68 @@
+"""Kernels on machines that are less kind: no folder to keep them in, no Numba at all."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "src" / "knowformer"
+
+HOP = """
+import logging, torch
+logging.basicConfig(level=logging.INFO, format="%(message)s")
+from knowformer.kernels.interface import ScoreWeights, select_backend
+backend = select_backend("auto")
+weights = ScoreWeights(torch.zeros(2, 16), torch.zeros(1, 16, 16), torch.ones(1))
+scores = backend.score(torch.zeros(1, 3, 16), weights)
+print(type(backend).__name__, scores.tolist())
+"""
+
+
+def run(code: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_kernels_run_where_nothing_can_be_cached(tmp_path: Path) -> None:
+    """An installation and a home that may be read alone, as on a shared machine."""
+    copy = tmp_path / "lib" / "knowformer"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    # A file where the cache's folder would be: it cannot be made, not even by root.
+    (copy / "kernels" / "__pycache__").write_text("")
+    blocked = tmp_path / "home"
+    blocked.write_text("")
+    said = run(
+        HOP,
+        PYTHONPATH=str(tmp_path / "lib"),
+        PYTHONDONTWRITEBYTECODE="1",
+        HOME=str(blocked),
+        XDG_CACHE_HOME=str(blocked / "cache"),
+        NUMBA_CACHE_DIR="",
+    )
+    assert "CpuBackend [[1.0, 1.0, 1.0]]" in said
+
+
+def test_without_numba_the_reference_runs_and_says_so() -> None:
+    hide = "import sys; sys.modules['numba'] = None\n"
+    hide += "import importlib.util as u; find = u.find_spec\n"
+    hide += "u.find_spec = lambda name, *rest: None if name == 'numba' else find(name, *rest)\n"
+    said = run(hide + HOP)
+    assert "ReferenceBackend [[1.0, 1.0, 1.0]]" in said
+    assert "Numba is not installed" in said
+
+
+@pytest.mark.parametrize("width", [8, 24, 48, 128])
+def test_other_widths_run_on_the_reference(width: int) -> None:
+    code = HOP.replace("16", str(width))
+    assert "[[1.0, 1.0, 1.0]]" in run(code)

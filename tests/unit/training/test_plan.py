@@ -1,0 +1,57 @@
+"""What a run says about itself before it starts."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from knowformer.graph.dataset import Dataset
+from knowformer.training import plan
+from knowformer.training.config import RunConfig, parse_config
+from knowformer.training.loop import Trainer
+from knowformer.training.plan import PREFERRED_BATCH_SIZE, choose_batch_size, predicted_memory
+
+
+def test_the_batch_is_sixteen_where_memory_allows(ring: Dataset) -> None:
+    assert choose_batch_size(RunConfig(), ring.train.graph) == PREFERRED_BATCH_SIZE
+
+
+@pytest.mark.parametrize("wanted", [1, 4])
+def test_a_short_memory_makes_the_batch_smaller(
+    ring: Dataset, wanted: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, config = ring.train.graph, RunConfig(threads=1)
+    needed = predicted_memory(config, graph, wanted)
+    free = 0.0 if wanted == 1 else 1.0001 * needed / plan.USABLE_SHARE
+    monkeypatch.setattr(plan, "available_memory", lambda: free)
+    assert choose_batch_size(config, graph) == wanted
+
+
+def test_memory_grows_with_batch_width_and_layers(ring: Dataset) -> None:
+    graph = ring.train.graph
+
+    def needed(batch_size: int = 16, **model: int) -> float:
+        return predicted_memory(
+            parse_config({"model": model, "threads": 1}, where="test"), graph, batch_size
+        )
+
+    assert needed() < needed(batch_size=64)
+    assert needed() < needed(hidden_dim=64)
+    assert needed() < needed(num_layers=6)
+
+
+def test_planning_leaves_the_run_as_it_was(ring: Dataset, tmp_path: Path) -> None:
+    splits = ring.for_training()
+    config = parse_config(
+        {"model": {"hidden_dim": 16, "num_layers": 1}, "training": {"max_epochs": 1}}, where="test"
+    )
+    planned, plain = Trainer(splits, config, tmp_path), Trainer(splits, config, tmp_path)
+    told = planned.plan()
+    assert told.batch_size == PREFERRED_BATCH_SIZE
+    assert told.num_queries == planned.batches.num_queries
+    assert told.seconds_per_epoch > 0.0
+    assert told.fits
+    planned.run()
+    plain.run()
+    for name, value in planned.model.state_dict().items():
+        assert torch.equal(value, plain.model.state_dict()[name])

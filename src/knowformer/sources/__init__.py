@@ -1,0 +1,1 @@
+"""Own data in: files of many formats to audited data sets, and other libraries' graphs."""

@@ -5,6 +5,7 @@ import secrets
 import shutil
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from errno import EEXIST
 from pathlib import Path
 
 from knowformer.errors import StorageError
@@ -53,7 +54,7 @@ def atomic_folder(target: Path, *, replace: bool = False) -> Generator[Path]:
     aside = target.with_name(f".{target.name}.{mark}.old.partial")
     try:
         if not replace and os.path.lexists(target):
-            raise FileExistsError(None, "there is something of that name already")
+            raise FileExistsError(EEXIST, "there is something of that name already")
         temporary.mkdir(parents=True)
         yield temporary
         for path in [*temporary.iterdir(), temporary]:

@@ -6,18 +6,28 @@ Numbers are computed here, in a few seconds for a million facts; ``findings`` sa
 from typing import Any
 
 import numpy as np
+import torch
 from pydantic import BaseModel
 from torch import Tensor
 
 from knowformer.graph.categories import CATEGORIES, relation_categories
 from knowformer.graph.dataset import Dataset, Split
 from knowformer.graph.knowledge_graph import KnowledgeGraph
-from knowformer.sources.fact_table import Ids, first_occurrences, pair_keys
+from knowformer.sources.fact_index import FactIndex, Ids, sorted_distinct
+from knowformer.sources.fact_table import first_occurrences
 from knowformer.sources.findings import Finding, find
 from knowformer.sources.relation_overlap import RelationOverlap, find_overlaps, twin_mask
 
 QUANTILES = {"least": 0.0, "25%": 0.25, "half": 0.5, "75%": 0.75, "90%": 0.9, "99%": 0.99}
 NUM_HUBS = 10
+
+
+class Hub(BaseModel):
+    """An entity of many facts."""
+
+    entity: str
+    label: str
+    degree: int
 
 
 class Degrees(BaseModel):
@@ -27,13 +37,14 @@ class Degrees(BaseModel):
     quantiles: dict[str, float]
     most: int
     num_once: int
-    hubs: list[tuple[str, int]]
+    hubs: list[Hub]
 
 
 class RelationCounts(BaseModel):
     """One relation."""
 
     relation: str
+    label: str
     category: str
     facts: int
     heads: int
@@ -45,9 +56,12 @@ class NamedOverlap(BaseModel):
 
     kind: str
     relation: str
+    label: str
     other: str
+    other_label: str
     common: int
     share: float
+    """Of the relation's facts, how many have a twin in the other relation."""
     share_of_other: float
 
 
@@ -107,7 +121,9 @@ def audit(dataset: Dataset, *, repeated_rows: int = 0) -> Audit:
     facts = _distinct(dataset.train.known, len(graph.relations))
     sizes = {"num_entities": len(graph.entities), "num_relations": len(graph.relations)}
     overlaps = find_overlaps(facts, **sizes)
-    by_relation = _by_relation(graph, facts)
+    by_relation = _by_relation(dataset, facts)
+    graphs = (dataset.valid.graph, dataset.test.graph)  # often one
+    indices = {key: _index(graph) for key, graph in {id(g): g for g in graphs}.items()}
     content: dict[str, Any] = {
         "dataset": dataset.name,
         "inductive": dataset.is_inductive,
@@ -118,12 +134,13 @@ def audit(dataset: Dataset, *, repeated_rows: int = 0) -> Audit:
         },
         "repeated_rows": repeated_rows,
         "self_loops": int((facts[:, 0] == facts[:, 2]).sum()),
-        "degrees": _degrees(dataset, graph, facts),
+        "degrees": _degrees(dataset, facts),
         "categories": _categories(by_relation),
         "components": _components(facts, len(graph.entities)),
-        "overlaps": [_named(overlap, graph) for overlap in overlaps],
+        "overlaps": [_named(overlap, dataset) for overlap in overlaps],
         "held_out": {
-            split.name: _held_out(split, overlaps) for split in (dataset.valid, dataset.test)
+            split.name: _held_out(split, overlaps, indices[id(split.graph)])
+            for split in (dataset.valid, dataset.test)
         },
         "by_relation": by_relation,
         "findings": [],
@@ -137,10 +154,10 @@ def _distinct(facts: Tensor, num_relations: int) -> Ids:
     return ids[first_occurrences(ids, num_relations)]
 
 
-def _degrees(dataset: Dataset, graph: KnowledgeGraph, facts: Ids) -> Degrees:
-    degrees = np.bincount(facts[:, [0, 2]].ravel(), minlength=len(graph.entities))
+def _degrees(dataset: Dataset, facts: Ids) -> Degrees:
+    names = dataset.train.graph.entities.names
+    degrees = np.bincount(facts[:, [0, 2]].ravel(), minlength=len(names))
     hubs = np.argsort(-degrees, kind="stable")[:NUM_HUBS]
-    names = graph.entities.names
     return Degrees(
         mean=float(degrees.mean()),
         quantiles={
@@ -151,33 +168,36 @@ def _degrees(dataset: Dataset, graph: KnowledgeGraph, facts: Ids) -> Degrees:
         },
         most=int(degrees.max()),
         num_once=int((degrees == 1).sum()),
-        hubs=[(dataset.labels.entity(names[i]), int(degrees[i])) for i in hubs.tolist()],
+        hubs=[
+            Hub(entity=names[i], label=dataset.labels.entity(names[i]), degree=int(degrees[i]))
+            for i in hubs.tolist()
+        ],
     )
 
 
-def _by_relation(graph: KnowledgeGraph, facts: Ids) -> list[RelationCounts]:
-    import torch
-
-    number = len(graph.relations)
+def _by_relation(dataset: Dataset, facts: Ids) -> list[RelationCounts]:
+    number = len(dataset.relations)
     categories = relation_categories(torch.from_numpy(facts), number)
     counts = np.bincount(facts[:, 1], minlength=number)
     partners = [_num_distinct(facts[:, 1], facts[:, side], number) for side in (0, 2)]
     rows = [
         RelationCounts(
             relation=name,
+            label=dataset.labels.relation(name),
             category=categories[i],
             facts=int(counts[i]),
             heads=int(partners[0][i]),
             tails=int(partners[1][i]),
         )
-        for i, name in enumerate(graph.relations)
+        for i, name in enumerate(dataset.relations)
     ]
     return sorted(rows, key=lambda row: -row.facts)
 
 
 def _num_distinct(relations: Ids, partners: Ids, num_relations: int) -> Ids:
     width = np.int64(partners.max(initial=0) + 1)
-    return np.bincount(np.unique(relations * width + partners) // width, minlength=num_relations)
+    keys = sorted_distinct(relations * width + partners)
+    return np.bincount(keys // width, minlength=num_relations)
 
 
 def _categories(rows: list[RelationCounts]) -> dict[str, dict[str, int]]:
@@ -208,33 +228,37 @@ def _components(facts: Ids, num_entities: int) -> Components:
     return Components(number=number, largest=largest, largest_share=largest / max(1, num_entities))
 
 
-def _held_out(split: Split, overlaps: list[RelationOverlap]) -> HeldOut:
-    num_entities = len(split.graph.entities)
+def _held_out(split: Split, overlaps: list[RelationOverlap], index: FactIndex) -> HeldOut:
     facts, evidence = split.facts.numpy(), split.graph.facts.numpy()
-    pairs = pair_keys(evidence[:, 0], evidence[:, 2], num_entities)
-    forwards = np.isin(pair_keys(facts[:, 0], facts[:, 2], num_entities), pairs)
-    backwards = np.isin(pair_keys(facts[:, 2], facts[:, 0], num_entities), pairs)
-    seen = np.zeros(num_entities, dtype=bool)
+    heads, relations, tails = facts.T
+    seen = np.zeros(len(split.graph.entities), dtype=bool)
     seen[evidence[:, [0, 2]]] = True
     unseen = ~seen[facts[:, [0, 2]]]
-    joined = np.concatenate([evidence, facts])
-    num_repeated = len(joined) - len(first_occurrences(joined, len(split.graph.relations)))
     return HeldOut(
         facts=len(facts),
-        repeated=num_repeated,
-        linked=int((forwards | backwards).sum()),
-        leaked=int(twin_mask(facts, evidence, overlaps, num_entities=num_entities).sum()),
-        unseen_entities=len(np.unique(facts[:, [0, 2]][unseen])),
+        repeated=int(index.has_fact(heads, relations, tails).sum()),
+        linked=int((index.has_pair(heads, tails) | index.has_pair(tails, heads)).sum()),
+        leaked=int(twin_mask(facts, index, overlaps).sum()),
+        unseen_entities=len(sorted_distinct(facts[:, [0, 2]][unseen])),
         with_unseen=int(unseen.any(axis=1).sum()),
     )
 
 
-def _named(overlap: RelationOverlap, graph: KnowledgeGraph) -> NamedOverlap:
-    names = graph.relations.names
+def _index(graph: KnowledgeGraph) -> FactIndex:
+    return FactIndex(
+        graph.facts.numpy(), num_entities=len(graph.entities), num_relations=len(graph.relations)
+    )
+
+
+def _named(overlap: RelationOverlap, dataset: Dataset) -> NamedOverlap:
+    names = dataset.relations.names
+    relation, other = names[overlap.relation], names[overlap.other]
     return NamedOverlap(
         kind=overlap.kind,
-        relation=names[overlap.relation],
-        other=names[overlap.other],
+        relation=relation,
+        label=dataset.labels.relation(relation),
+        other=other,
+        other_label=dataset.labels.relation(other),
         common=overlap.common,
         share=overlap.share,
         share_of_other=overlap.share_of_other,

@@ -10,7 +10,7 @@ def audit_markdown(audit: Audit) -> str:
     facts = ", ".join(f"{count:,} {name}" for name, count in audit.facts.items())
     degrees = audit.degrees
     spread = ", ".join(f"{name} {value:g}" for name, value in degrees.quantiles.items())
-    hubs = ", ".join(f"{_cell(name)} ({count:,})" for name, count in degrees.hubs)
+    hubs = ", ".join(f"{hub.label} ({hub.degree:,})" for hub in degrees.hubs)
     lines = [
         f"# Audit of {audit.dataset}",
         "",
@@ -28,7 +28,7 @@ def audit_markdown(audit: Audit) -> str:
     lines += ["", f"Hubs: {hubs}.", "", "## Relations", ""]
     lines += ["| relation | category | facts | heads | tails |", "| --- | --- | ---: | ---: | ---: |"]
     lines += [
-        f"| {_cell(row.relation)} | {row.category} | {row.facts:,} | {row.heads:,} "
+        f"| {_cell(row.label)} | {row.category} | {row.facts:,} | {row.heads:,} "
         f"| {row.tails:,} |"
         for row in audit.by_relation[:MAX_ROWS]
     ]
@@ -38,7 +38,7 @@ def audit_markdown(audit: Audit) -> str:
         lines += ["| relation | is nearly | other | common pairs | of relation | of other |"]
         lines += ["| --- | --- | --- | ---: | ---: | ---: |"]
         lines += [
-            f"| {_cell(row.relation)} | {row.kind} | {_cell(row.other)} | {row.common:,} "
+            f"| {_cell(row.label)} | {row.kind} | {_cell(row.other_label)} | {row.common:,} "
             f"| {row.share:.0%} | {row.share_of_other:.0%} |"
             for row in audit.overlaps[:MAX_ROWS]
         ]

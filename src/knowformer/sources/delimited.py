@@ -9,7 +9,7 @@ import io
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import accumulate, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -95,25 +95,30 @@ def read_delimited(
         is_header = layout.has_header
         while True:
             rows: list[list[str]] = []
-            lines: list[int] = []
             broken: csv.Error | None = None
             try:
-                for row in islice(reader, ROWS_PER_CHUNK):
-                    rows.append(row)
-                    lines.append(next_line)
-                    next_line = reader.line_num + 1
+                rows.extend(islice(reader, ROWS_PER_CHUNK))  # keeps the rows before a broken one
             except csv.Error as error:
                 broken = error
             if not rows and not broken:
                 return
+            lines = _first_lines(rows, next_line, reader.line_num)
             if is_header and rows:
                 rows, lines, is_header = rows[1:], lines[1:], False
             yield _by_column(path, layout, rows, lines, bad_rows)
             if broken:
-                _report_broken(place(path, next_line), broken, bad_rows)
-                next_line = reader.line_num + 1
+                _report_broken(place(path, reader.line_num), broken, bad_rows)
+            next_line = reader.line_num + 1
             if progress:
                 progress(source.bytes_read())
+
+
+def _first_lines(rows: list[list[str]], first: int, last: int) -> Sequence[int]:
+    """Returns the line on which each row begins: quoted names may hold line breaks."""
+    if last - first + 1 == len(rows):
+        return range(first, last + 1)
+    heights = [1 + sum(field.count("\n") for field in row) for row in rows]
+    return list(accumulate(heights, initial=first))[:-1]
 
 
 def _reader(source: Source, delimiter: str, quote: str) -> Any:

@@ -8,10 +8,9 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
+from knowformer.sources.fact_index import Ids, pair_keys
 from knowformer.sources.rows import BadRows, Chunk, is_usable, why_unusable
 from knowformer.sources.times import TimeColumn
-
-Ids = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -115,18 +114,15 @@ class _Numbering:
         return ids
 
 
-def pair_keys(heads: Ids, tails: Ids, num_entities: int) -> Ids:
-    """Returns one integer per ordered pair of entities."""
-    return heads * np.int64(num_entities) + tails
-
-
 def first_occurrences(facts: Ids, num_relations: int) -> Ids:
     """Returns where each distinct fact stands first, in order."""
     if not len(facts):
         return np.empty(0, dtype=np.int64)
-    keys = pair_keys(facts[:, 0], facts[:, 2], int(facts.max()) + 1)
-    # Pairs are numbered first: heads x relations x tails need not fit into 64 bits.
-    _, pairs = np.unique(keys, return_inverse=True)
+    pairs = pair_keys(facts[:, 0], facts[:, 2], int(facts.max()) + 1)
+    if int(pairs.max()) >= np.iinfo(np.int64).max // num_relations - 1:
+        _, pairs = np.unique(pairs, return_inverse=True)  # the codes below must fit
     codes = pairs * np.int64(num_relations) + facts[:, 1]
-    _, first = np.unique(codes, return_index=True)
-    return np.sort(first)
+    order = np.argsort(codes, kind="stable")
+    codes = codes[order]
+    is_first = np.concatenate([[True], codes[1:] != codes[:-1]])
+    return np.sort(order[is_first])

@@ -14,9 +14,10 @@ FEW_FACTS = 1_000
 FEW_OF_A_RELATION = 10
 HUB_SHARE = 0.1
 FEW_LEAKS = 0.01
-MANY_LINKED = 0.1
+MANY = 0.1
 NEARLY_ALL = 0.8
 MIN_PRODUCT = 20
+MOST_NAMED = 3
 
 
 class Finding(BaseModel):
@@ -77,26 +78,28 @@ def _repeated_facts(audit: "Audit") -> Iterator[Finding]:
 
 
 def _unseen(audit: "Audit") -> Iterator[Finding]:
-    for name, held in audit.held_out.items():
-        if held.with_unseen:
-            share = held.with_unseen / max(1, held.facts)
-            yield Finding(
-                topic="unseen entities",
-                level="warning" if share >= MANY_LINKED else "note",
-                found=f"{held.with_unseen:,} of {held.facts:,} {name} facts ({_percent(share)}) "
-                f"have an entity without any fact in the evidence "
-                f"({held.unseen_entities:,} entities).",
-                why="Nothing is known about such an entity, so the model can only guess; these "
-                "facts lower every score.",
-                advice="Read scores with that in mind, or split by a seed, which keeps a fact of "
-                "every entity in training.",
-            )
-    if not any(held.with_unseen for held in audit.held_out.values()):
+    parts = {name: held for name, held in audit.held_out.items() if held.with_unseen}
+    if not parts:
         yield Finding(
             topic="unseen entities",
             level="good",
             found="Every entity of valid and test facts has facts to be predicted from.",
         )
+        return
+    shares = {name: held.with_unseen / max(1, held.facts) for name, held in parts.items()}
+    told = " and ".join(
+        f"{held.with_unseen:,} of {held.facts:,} {name} facts ({_percent(shares[name])})"
+        for name, held in parts.items()
+    )
+    yield Finding(
+        topic="unseen entities",
+        level="warning" if max(shares.values()) >= MANY else "note",
+        found=f"{told} have an entity without any fact to be predicted from.",
+        why="Nothing is known about such an entity, so the model can only guess; these facts lower "
+        "every score.",
+        advice="Read scores with that in mind, or split by a seed, which keeps a fact of every "
+        "entity in training.",
+    )
 
 
 def _linked(audit: "Audit") -> Iterator[Finding]:
@@ -118,36 +121,34 @@ def _linked(audit: "Audit") -> Iterator[Finding]:
         "wanted facts may be those between entities not yet linked.",
         advice="Compare training.hide=links with the default, on validation; it hides every link "
         "between the two entities of a training question."
-        if share >= MANY_LINKED
+        if share >= MANY
         else "Nothing: they are few.",
     )
 
 
 def _overlaps(audit: "Audit") -> Iterator[Finding]:
-    kinds = {"duplicate": "near-duplicates", "inverse": "near-inverses"}
-    for kind, words in kinds.items():
+    for kind, words in (("duplicate", "repeats"), ("inverse", "is the inverse of")):
         pairs = [overlap for overlap in audit.overlaps if overlap.kind == kind]
         if not pairs:
             continue
         top = pairs[0]
         yield Finding(
-            topic=words,
+            topic=f"near-{kind}s",
             level="note",
-            found=f"{len(pairs):,} pairs of relations are {words}; the largest: "
-            f"{_percent(top.share)} of {top.relation!r} stand in {top.other!r} too"
+            found=f"In {_count(len(pairs), 'pair')} of relations one nearly {words} the other; the "
+            f"largest: {_percent(top.share)} of {top.label!r} stand in {top.other_label!r} too"
             f"{', read backwards' if kind == 'inverse' else ''}.",
             why="Each fact is told twice: it costs time twice, and leaks where one of the two is "
             "held out.",
             advice="Keep one relation of each pair; every fact is used in both directions anyway.",
         )
-    symmetric = [overlap for overlap in audit.overlaps if overlap.kind == "symmetric"]
+    symmetric = [overlap.label for overlap in audit.overlaps if overlap.kind == "symmetric"]
     if symmetric:
-        names = ", ".join(repr(overlap.relation) for overlap in symmetric[:5])
         yield Finding(
             topic="symmetric relations",
             level="note",
-            found=f"{len(symmetric):,} relations hold both ways: {names}"
-            f"{', ...' if len(symmetric) > 5 else ''}.",
+            found=f"Facts of {_count(len(symmetric), 'relation')} nearly always stand in both "
+            f"directions: {_some(symmetric)}.",
             why="Where one direction is held out, the other one gives it away.",
             advice="Keep one direction of each pair, or import with --no-leaks.",
         )
@@ -166,12 +167,11 @@ def _products(audit: "Audit") -> Iterator[Finding]:
         if row.facts >= max(MIN_PRODUCT, NEARLY_ALL * row.heads * row.tails)
     ]
     if rows:
-        names = ", ".join(repr(row.relation) for row in rows[:5])
         yield Finding(
             topic="trivial relations",
             level="note",
-            found=f"In {len(rows):,} relations nearly every head has nearly every tail: {names}"
-            f"{', ...' if len(rows) > 5 else ''}.",
+            found=f"In {_count(len(rows), 'relation')} nearly every head has nearly every tail: "
+            f"{_some([row.label for row in rows])}.",
             why="Such facts are right whichever head is asked about, and raise every score.",
             advice="Leave the relation out if it says nothing.",
         )
@@ -219,13 +219,13 @@ def _components(audit: "Audit") -> Iterator[Finding]:
 
 def _hubs(audit: "Audit") -> Iterator[Finding]:
     total = audit.degrees.mean * audit.entities / 2
-    name, degree = audit.degrees.hubs[0]
-    if degree >= HUB_SHARE * total:
+    hub = audit.degrees.hubs[0]
+    if hub.degree >= HUB_SHARE * total:
         yield Finding(
             topic="hubs",
             level="note",
-            found=f"{name!r} occurs in {degree:,} facts, {_percent(degree / max(1.0, total))} "
-            "of all.",
+            found=f"{hub.label!r} occurs in {hub.degree:,} facts, "
+            f"{_percent(hub.degree / max(1.0, total))} of all.",
             why="Nearly everything is two steps from everything else through it, which says "
             "little; as an answer it is often right by frequency alone.",
             advice="If it is a type or a default value, consider leaving its relation out.",
@@ -234,7 +234,7 @@ def _hubs(audit: "Audit") -> Iterator[Finding]:
 
 def _thin_entities(audit: "Audit") -> Iterator[Finding]:
     share = audit.degrees.num_once / max(1, audit.entities)
-    if share >= MANY_LINKED:
+    if share >= MANY:
         yield Finding(
             topic="thin entities",
             level="note",
@@ -253,7 +253,7 @@ def _rare_relations(audit: "Audit") -> Iterator[Finding]:
             topic="rare relations",
             level="note",
             found=f"{len(rare):,} of {audit.relations:,} relations have fewer than "
-            f"{FEW_OF_A_RELATION} facts, such as {rare[0].relation!r}.",
+            f"{FEW_OF_A_RELATION} facts, such as {rare[0].label!r}.",
             why="They can hardly be learned, and hardly be tested.",
             advice="Merge them into broader relations, or read their answers with care.",
         )
@@ -272,4 +272,14 @@ def _size(audit: "Audit") -> Iterator[Finding]:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f}%" if 0 < share < 0.995 else f"{100 * share:.0f}%"
+    if share in (0.0, 1.0):
+        return f"{share:.0%}"
+    return f"{min(99.9, max(0.1, 100 * share)):.1f}%"  # not all is never 100%
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(map(repr, names[:MOST_NAMED])) + (", ..." if len(names) > MOST_NAMED else "")

@@ -8,10 +8,9 @@ al., 2018), and the threshold is that of Akrami et al. (2020).
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import BaseModel
 
-from knowformer.sources.fact_table import Ids, pair_keys
+from knowformer.sources.fact_index import FactIndex, Ids, Mask, pair_keys
 
 NEARLY = 0.8
 MIN_COMMON = 5
@@ -105,36 +104,23 @@ def _count_common(facts: Ids, num_entities: int, num_relations: int) -> tuple[Id
 
 
 def twin_mask(
-    facts: Ids,
-    evidence: Ids,
-    overlaps: list[RelationOverlap],
-    *,
-    num_entities: int,
-    least: float = NEARLY,
-) -> npt.NDArray[np.bool_]:
-    """Returns True for facts that stand in the evidence once more, under an overlapping relation."""
+    facts: Ids, evidence: FactIndex, overlaps: list[RelationOverlap], *, least: float = NEARLY
+) -> Mask:
+    """Returns True for facts that stand in the evidence once more, by an overlapping relation."""
     leaked = np.zeros(len(facts), dtype=bool)
-    by_relation = _sorted_pairs(evidence, num_entities)
-    forwards = pair_keys(facts[:, 0], facts[:, 2], num_entities)
-    backwards = pair_keys(facts[:, 2], facts[:, 0], num_entities)
     for overlap in overlaps:
-        keys = forwards if overlap.kind == "duplicate" else backwards
-        both = ((overlap.relation, overlap.other, overlap.share),
-                (overlap.other, overlap.relation, overlap.share_of_other))
-        for relation, other, share in both:
-            if share < least or other not in by_relation:
+        for relation, other, share in (
+            (overlap.relation, overlap.other, overlap.share),
+            (overlap.other, overlap.relation, overlap.share_of_other),
+        ):
+            if share < least:
                 continue
-            asked = facts[:, 1] == relation
-            leaked[asked] |= np.isin(keys[asked], by_relation[other])
-    return leaked & (facts[:, 0] != facts[:, 2])
-
-
-def _sorted_pairs(facts: Ids, num_entities: int) -> dict[int, Ids]:
-    order = np.argsort(facts[:, 1], kind="stable")
-    keys = pair_keys(facts[order, 0], facts[order, 2], num_entities)
-    relations, starts = np.unique(facts[order, 1], return_index=True)
-    parts = np.split(keys, starts[1:])
-    return dict(zip(relations.tolist(), parts, strict=True))
+            asked = np.flatnonzero((facts[:, 1] == relation) & (facts[:, 0] != facts[:, 2]))
+            heads, _, tails = facts[asked].T
+            if overlap.kind != "duplicate":
+                heads, tails = tails, heads
+            leaked[asked] |= evidence.has_fact(heads, np.full(len(asked), other), tails)
+    return leaked
 
 
 def twin_groups(

@@ -8,7 +8,7 @@ import torch
 
 from knowformer.errors import ConfigError, DataError
 from knowformer.seeding import generator
-from knowformer.sources.fact_table import Ids
+from knowformer.sources.fact_index import Ids, Mask
 
 DEFAULT_SHARE = 0.1
 MOST_HELD_OUT = 10_000
@@ -99,7 +99,7 @@ def split_by_seed(
     return part_of_group[groups]
 
 
-def _covering(facts: Ids, order: Ids) -> npt.NDArray[np.bool_]:
+def _covering(facts: Ids, order: Ids) -> Mask:
     """Returns True for facts that are, in this order, the first of an entity or a relation."""
     stays = np.zeros(len(facts), dtype=bool)
     places = np.arange(len(facts))
@@ -112,7 +112,7 @@ def _covering(facts: Ids, order: Ids) -> npt.NDArray[np.bool_]:
     return stays
 
 
-def _every(number: int, share: float, offset: float) -> npt.NDArray[np.bool_]:
+def _every(number: int, share: float, offset: float) -> Mask:
     """Chooses a share of a list, evenly along it."""
     steps = np.floor(np.arange(number + 1) * min(share, 1.0) + offset)
     return np.diff(steps) > 0

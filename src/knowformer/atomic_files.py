@@ -1,4 +1,4 @@
-"""Files and folders appear whole or not at all: write beside the target, flush to disk, then rename."""
+"""Files and folders appear whole or not at all: write beside, flush to disk, then rename."""
 
 import os
 import secrets

@@ -45,4 +45,4 @@ def read_labels(folder: Path) -> Labels:
 def _read(path: Path) -> Mapping[str, str]:
     if not path.is_file():
         return {}
-    return {name: label for name, label in read_columns(path, ("id", "name"))}
+    return {row[0]: row[1] for row in read_columns(path, ("id", "name"))}

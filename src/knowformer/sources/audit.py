@@ -211,7 +211,7 @@ def _categories(rows: list[RelationCounts]) -> dict[str, dict[str, int]]:
 
 
 def _components(facts: Ids, num_entities: int) -> Components:
-    """Every entity takes the least number that it can reach; roots are joined, then paths halved."""
+    """Every entity takes the least number in reach: roots are joined, then paths shortened."""
     root = np.arange(num_entities)
     while True:
         one, other = root[facts[:, 0]], root[facts[:, 2]]

@@ -26,10 +26,12 @@ def audit_markdown(audit: Audit) -> str:
     lines += ["", "## Degrees", "", f"Facts per entity: mean {degrees.mean:.1f}; {spread}, "]
     lines[-1] += f"most {degrees.most:,}. {degrees.num_once:,} entities occur once."
     lines += ["", f"Hubs: {hubs}.", "", "## Relations", ""]
-    lines += ["| relation | category | facts | heads | tails |", "| --- | --- | ---: | ---: | ---: |"]
     lines += [
-        f"| {_cell(row.label)} | {row.category} | {row.facts:,} | {row.heads:,} "
-        f"| {row.tails:,} |"
+        "| relation | category | facts | heads | tails |",
+        "| --- | --- | ---: | ---: | ---: |",
+    ]
+    lines += [
+        f"| {_cell(row.label)} | {row.category} | {row.facts:,} | {row.heads:,} | {row.tails:,} |"
         for row in audit.by_relation[:MAX_ROWS]
     ]
     lines += _more(len(audit.by_relation))

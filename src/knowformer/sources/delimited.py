@@ -144,7 +144,7 @@ def _parse_sample(sample: list[str], delimiter: str, quote: str) -> list[list[st
 
 
 def _by_column(
-    path: Path, layout: Layout, rows: list[list[str]], lines: list[int], bad_rows: BadRows
+    path: Path, layout: Layout, rows: list[list[str]], lines: Sequence[int], bad_rows: BadRows
 ) -> Chunk:
     width = len(layout.first_row)
     if set(map(len, rows)) - {width}:

@@ -238,7 +238,7 @@ def _thin_entities(audit: "Audit") -> Iterator[Finding]:
         yield Finding(
             topic="thin entities",
             level="note",
-            found=f"{audit.degrees.num_once:,} entities ({_percent(share)}) occur in one fact only.",
+            found=f"{audit.degrees.num_once:,} entities ({_percent(share)}) occur in one fact.",
             why="Of these nothing can be held out, so the test says nothing about them, and there "
             "is little to reason from.",
             advice="Add facts about them, or leave them out if they are only values (dates, "

@@ -118,7 +118,8 @@ def _write_facts(path: Path, split: Split) -> None:
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for facts in split.facts.split(FACTS_PER_WRITE):
             file.writelines(
-                f"{entities[h]}\t{relations[r]}\t{entities[t]}\n" for h, r, t in facts.numpy().tolist()
+                f"{entities[h]}\t{relations[r]}\t{entities[t]}\n"
+                for h, r, t in facts.numpy().tolist()
             )
 
 

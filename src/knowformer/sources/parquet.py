@@ -1,16 +1,13 @@
-"""Parquet files by column; needs pyarrow, the extra ``parquet``."""
+"""Parquet files by column; needs pyarrow, the extra ``frames``."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from knowformer.errors import DataError, MissingPackageError
 from knowformer.sources.delimited import FACT_ROLES, Dialect, Layout, choose_columns
 from knowformer.sources.rows import BadRows, ByteProgress, Chunk, place, shorten
 from knowformer.sources.streams import size_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 ROWS_PER_CHUNK = 65536
 
@@ -44,7 +41,7 @@ def _open(path: Path) -> Any:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
-        raise MissingPackageError("pyarrow", "parquet", f"read {path}") from None
+        raise MissingPackageError("pyarrow", "frames", f"read {path}") from None
     size_of(path)
     try:
         return pq.ParquetFile(path)
@@ -53,7 +50,7 @@ def _open(path: Path) -> Any:
         raise DataError(f"Expected a Parquet file at {path}, got: {said}.") from error
 
 
-def _check_type(path: Path, role: str, field: "pa.Field") -> None:
+def _check_type(path: Path, role: str, field: Any) -> None:
     import pyarrow.types as t
 
     kind: Any = field.type

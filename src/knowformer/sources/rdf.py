@@ -1,8 +1,8 @@
 """RDF (N-Triples, Turtle, RDF/XML and kin) to rows; needs pyoxigraph, the extra ``rdf``.
 
-IRIs are ids as they are, each with a short readable name. Literals are no entities: they are counted
-and left out, except that names (rdfs:label and the like) become the readable names of what they
-name. Blank nodes are numbered by first appearance, so that reading twice gives the same ids.
+IRIs are ids as they are, each with a short readable name. Literals are no entities: they are
+counted and left out, except that names (rdfs:label and the like) become the readable names of what
+they name. Blank nodes are numbered by first appearance: reading twice gives the same ids.
 """
 
 import xml.parsers.expat
@@ -70,9 +70,9 @@ class RdfReader:
         with open_source(path) as source:
             chosen = getattr(pyoxigraph.RdfFormat, FORMATS[kind])
             parser = pyoxigraph.parse(source.content, chosen)
-            number, rows, numbers = 0, list[tuple[str, str, str]](), list[int]()
-            for quad in self._quads(parser, path, kind, source):
-                number += 1
+            rows: list[tuple[str, str, str]] = []
+            numbers: list[int] = []
+            for number, quad in enumerate(self._quads(parser, path, kind, source), start=1):
                 row = self._row(path, quad)
                 if row is not None:
                     rows.append(row)
@@ -161,9 +161,7 @@ def short_names(iris: Iterable[str], labels: dict[str, str]) -> dict[str, str]:
     wanted = [iri for iri in iris if "://" in iri or iri.startswith("urn:")]
     last = {iri: _last_parts(iri, 1) for iri in wanted if iri not in labels}
     shared = Counter(last.values())
-    names = {
-        iri: name if shared[name] == 1 else _last_parts(iri, 2) for iri, name in last.items()
-    }
+    names = {iri: name if shared[name] == 1 else _last_parts(iri, 2) for iri, name in last.items()}
     return {iri: labels.get(iri) or names[iri] for iri in wanted}
 
 

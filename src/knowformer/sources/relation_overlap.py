@@ -97,9 +97,7 @@ def _count_common(facts: Ids, num_entities: int, num_relations: int) -> tuple[Id
     first, second = code // width, code % width
     # The same pair read from its other end says the same again: (r, s backwards) and (s, r
     # backwards), and two relations both backwards.
-    once = (first < num_relations) & (
-        (second < num_relations) | (first <= second - num_relations)
-    )
+    once = (first < num_relations) & ((second < num_relations) | (first <= second - num_relations))
     return first[once], second[once], common[once]
 
 
@@ -138,6 +136,8 @@ def twin_groups(
     _, pair = np.unique(pairs, return_inverse=True)
     codes = pair * np.int64(num_relations) + cluster[relations]
     # Elsewhere every fact is a group of its own.
-    codes = np.where(overlapping[relations], codes, codes.max(initial=0) + 1 + np.arange(len(facts)))
+    codes = np.where(
+        overlapping[relations], codes, codes.max(initial=0) + 1 + np.arange(len(facts))
+    )
     _, groups = np.unique(codes, return_inverse=True)
     return groups

@@ -102,23 +102,23 @@ def read_delimited(
                 broken = error
             if not rows and not broken:
                 return
-            lines = _first_lines(rows, next_line, reader.line_num)
+            *lines, next_line = _first_lines(rows, next_line, reader.line_num)
             if is_header and rows:
                 rows, lines, is_header = rows[1:], lines[1:], False
             yield _by_column(path, layout, rows, lines, bad_rows)
             if broken:
-                _report_broken(place(path, reader.line_num), broken, bad_rows)
+                _report_broken(place(path, next_line), broken, bad_rows)
             next_line = reader.line_num + 1
             if progress:
                 progress(source.bytes_read())
 
 
 def _first_lines(rows: list[list[str]], first: int, last: int) -> Sequence[int]:
-    """Returns the line on which each row begins: quoted names may hold line breaks."""
+    """Returns where each row begins, and what follows; quoted names may hold line breaks."""
     if last - first + 1 == len(rows):
-        return range(first, last + 1)
+        return range(first, last + 2)
     heights = [1 + sum(field.count("\n") for field in row) for row in rows]
-    return list(accumulate(heights, initial=first))[:-1]
+    return list(accumulate(heights, initial=first))
 
 
 def _reader(source: Source, delimiter: str, quote: str) -> Any:

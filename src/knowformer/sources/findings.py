@@ -13,6 +13,7 @@ Level = Literal["good", "note", "warning"]
 FEW_FACTS = 1_000
 FEW_OF_A_RELATION = 10
 HUB_SHARE = 0.1
+MIN_HUB = 100
 FEW_LEAKS = 0.01
 MANY = 0.1
 NEARLY_ALL = 0.8
@@ -220,7 +221,7 @@ def _components(audit: "Audit") -> Iterator[Finding]:
 def _hubs(audit: "Audit") -> Iterator[Finding]:
     total = audit.degrees.mean * audit.entities / 2
     hub = audit.degrees.hubs[0]
-    if hub.degree >= HUB_SHARE * total:
+    if hub.degree >= max(MIN_HUB, HUB_SHARE * total):
         yield Finding(
             topic="hubs",
             level="note",

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from knowformer.errors import ConfigError, DataError
 from knowformer.graph.dataset import Dataset
 from knowformer.graph.labels import Labels
@@ -112,6 +114,7 @@ class _Reading:
         self._sizes = [size_of(path) for path in paths]
         self._progress = progress
         self._done = 0
+        self._first_rows: list[tuple[Path, list[str]]] = []
         self.time_column: TimeColumn | None = None
 
     def read(self) -> FactTable:
@@ -127,6 +130,7 @@ class _Reading:
             self._report(0)
         table = builder.finish()
         self.time_column = builder.time_column
+        self._doubt_headers(table)
         if not len(table.facts):
             raise DataError(
                 f"Expected facts in {', '.join(map(str, self.paths))}, got none."
@@ -148,7 +152,25 @@ class _Reading:
             layout = detect_layout(path, dialect)
             chunks = read_delimited(path, layout, bad_rows=self.bad_rows, progress=self._report)
         self.notes.append(f"{path}: {layout.describe()}.")
+        if not layout.has_header:
+            self._first_rows.append((path, [layout.first_row[i] for i in layout.indices[:3]]))
         return chunks
+
+    def _doubt_headers(self, table: FactTable) -> None:
+        """Says so when a first line that was read as a fact shares no name with any other."""
+        entities = dict(zip(table.entities, range(len(table.entities)), strict=True))
+        relations = dict(zip(table.relations, range(len(table.relations)), strict=True))
+        degrees = np.bincount(table.facts[:, [0, 2]].ravel(), minlength=len(entities))
+        counts = np.bincount(table.facts[:, 1], minlength=len(relations))
+        for path, (head, relation, tail) in self._first_rows:
+            if not (head in entities and relation in relations and tail in entities):
+                continue
+            uses = (degrees[entities[head]], counts[relations[relation]], degrees[entities[tail]])
+            if uses == (1, 1, 1):
+                self.notes.append(
+                    f"{path}: the first line ({head}, {relation}, {tail}) was read as a fact, but "
+                    "none of its names occurs again; if it is a header, import with --header."
+                )
 
     def _report(self, bytes_of_file: int) -> None:
         if self._progress:
@@ -218,6 +240,7 @@ def _split(
             "Expected enough facts to hold some out for validation and test without losing a name "
             f"in training, got {len(table.facts):,}. Give more facts, or folders of your own with "
             "train.txt, valid.txt and test.txt."
+            + (" Without --no-leaks more can be held out." if options.no_leaks else "")
         )
     notes = [f"Split by seed {options.seed}; every name of valid and test occurs in train."]
     if sum(held_out) < 0.9 * (num_valid + num_test):

@@ -15,6 +15,7 @@ MOST_HELD_OUT = 10_000
 """Of each part, unless more are asked for: enough for a figure with two digits."""
 
 TRAIN, VALID, TEST, LEFT_OUT = 0, 1, 2, 3
+PARTS = {"train": TRAIN, "valid": VALID, "test": TEST}
 Parts = npt.NDArray[np.int8]
 
 

@@ -121,10 +121,10 @@ def _clock(seconds: float) -> str:
 
 
 @contextmanager
-def bytes_progress(console: Console, what: str) -> Generator[Callable[[int, int], None]]:
-    """Yields a function to be called with bytes done and in all; it fills a bar."""
+def import_progress(console: Console) -> Generator[Callable[[str, int, int], None]]:
+    """Yields a function to be called with what is being done, and bytes read so far and in all."""
     with Progress(
-        TextColumn(what),
+        TextColumn("{task.description:5}"),
         BarColumn(bar_width=28),
         DownloadColumn(),
         TransferSpeedColumn(),
@@ -133,5 +133,7 @@ def bytes_progress(console: Console, what: str) -> Generator[Callable[[int, int]
         transient=True,
         disable=not console.is_terminal,
     ) as progress:
-        task = progress.add_task(what, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+        task = progress.add_task("read", total=None)
+        yield lambda what, done, total: progress.update(
+            task, description=what, completed=done, total=total
+        )

@@ -31,8 +31,8 @@ from knowformer.sources.splitting import (
 from knowformer.sources.streams import size_of
 from knowformer.sources.times import TimeColumn
 
-Progress = Callable[[int, int], None]
-"""Called while files are read, with the bytes so far and in all."""
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, and with the bytes read so far and in all."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def import_files(
         out: the folder to write.
         options: how to read and split.
         force: write over a folder that is there already.
-        progress: called with bytes read and bytes in all.
+        progress: called as the work goes on.
 
     Raises:
         DataError: a file is not as expected; nothing is written.
@@ -87,19 +87,22 @@ def import_files(
     options = options or ImportOptions()
     folder = Path(out)
     check_free(folder, force=force)
-    reading = _Reading(options, [Path(path) for path in paths], progress)
+    reading = Reading(options, [Path(path) for path in paths], progress)
     table = reading.read()
     labels = reading.read_labels(table)
+    reading.report("split")
     parts, notes = _split(table, options, reading.time_column)
     dataset = build_dataset(folder.resolve().name, table, parts, labels)
+    reading.report("audit")
     looked_over = audit(dataset, repeated_rows=table.num_repeated)
     notes = [*reading.notes, *notes]
     record = _record(reading, table, notes, options)
+    reading.report("write")
     write_folder(folder, dataset, looked_over, reading.bad_rows, record)
     return ImportResult(folder, dataset, looked_over, notes, table.num_rows, reading.bad_rows)
 
 
-class _Reading:
+class Reading:
     """One reading of several files, and what there is to say about it."""
 
     def __init__(
@@ -127,7 +130,6 @@ class _Reading:
             for chunk in self._chunks(path, kind):
                 builder.add(chunk)
             self._done += size
-            self._report(0)
         table = builder.finish()
         self.time_column = builder.time_column
         self._doubt_headers(table)
@@ -172,9 +174,13 @@ class _Reading:
                     "none of its names occurs again; if it is a header, import with --header."
                 )
 
-    def _report(self, bytes_of_file: int) -> None:
+    def report(self, what: str, bytes_of_file: int = 0) -> None:
+        """Tells whoever waits what is being done."""
         if self._progress:
-            self._progress(self._done + bytes_of_file, sum(self._sizes))
+            self._progress(what, self._done + bytes_of_file, sum(self._sizes))
+
+    def _report(self, bytes_of_file: int) -> None:
+        self.report("read", bytes_of_file)
 
     def _explain_literals(self) -> str:
         total = sum(self._rdf.left_out.values())
@@ -252,7 +258,7 @@ def _split(
 
 
 def _record(
-    reading: _Reading, table: FactTable, notes: list[str], options: ImportOptions
+    reading: Reading, table: FactTable, notes: list[str], options: ImportOptions
 ) -> dict[str, Any]:
     """Returns what the folder was made from."""
     return {

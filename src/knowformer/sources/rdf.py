@@ -19,7 +19,7 @@ from knowformer.sources.streams import Source, open_source
 if TYPE_CHECKING:
     import pyoxigraph
 
-TRIPLES_PER_CHUNK = 4096
+TRIPLES_PER_CHUNK = 1024
 
 FORMATS = {
     "ntriples": "N_TRIPLES",

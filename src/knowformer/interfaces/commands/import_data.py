@@ -8,7 +8,7 @@ import typer
 from knowformer.errors import DataError
 from knowformer.interfaces.audit_tables import audit_tables
 from knowformer.interfaces.console import JsonOption, err, out, print_json, print_line
-from knowformer.interfaces.progress import bytes_progress
+from knowformer.interfaces.progress import import_progress
 from knowformer.sources.delimited import DELIMITERS, Dialect
 from knowformer.sources.folder import BAD_ROWS_FILE
 from knowformer.sources.formats import Format
@@ -85,7 +85,7 @@ def command(
         keep_literals=keep_literals,
         skip_bad=skip_bad,
     )
-    with bytes_progress(err, "read") as progress:
+    with import_progress(err) as progress:
         result = import_files(files, folder, options=options, force=force, progress=progress)
     if as_json:
         print_json(_response(result))

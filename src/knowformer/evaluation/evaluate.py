@@ -9,11 +9,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from knowformer.evaluation.categories import CATEGORIES, relation_categories
 from knowformer.evaluation.link_prediction import auroc, average_precision, sample_unlinked
 from knowformer.evaluation.metrics import rank_metrics
 from knowformer.evaluation.ranks import Ranks, filtered_ranks
 from knowformer.evaluation.report import EvaluationReport, Protocol, metrics_by_policy
+from knowformer.graph.categories import CATEGORIES, relation_categories
 from knowformer.graph.dataset import Dataset, Split
 from knowformer.graph.inverse import base_relation, is_inverse, with_inverse_facts
 from knowformer.graph.knowledge_graph import KnowledgeGraph

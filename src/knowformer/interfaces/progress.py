@@ -1,17 +1,21 @@
 """What a person sees while something takes time: a live line, or plain lines where none can be."""
 
 import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console
 from rich.progress import (
     BarColumn,
+    DownloadColumn,
     MofNCompleteColumn,
     Progress,
     TaskID,
     TextColumn,
     TimeRemainingColumn,
+    TransferSpeedColumn,
 )
 
 from knowformer.training.events import Event
@@ -133,3 +137,22 @@ def _clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+@contextmanager
+def import_progress(console: Console) -> Generator[Callable[[str, int, int], None]]:
+    """Yields a function to be called with what is being done, and bytes read so far and in all."""
+    with Progress(
+        TextColumn("{task.description:5}"),
+        BarColumn(bar_width=28),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as progress:
+        task = progress.add_task("read", total=None)
+        yield lambda what, done, total: progress.update(
+            task, description=what, completed=done, total=total
+        )

@@ -28,6 +28,7 @@ from knowformer.errors import BundleError, ConfigError, StorageError
 from knowformer.graph.dataset import Dataset, Split, SplitName
 from knowformer.graph.inverse import num_with_inverses
 from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.graph.labels import Labels
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.model.knowformer import KnowFormer
 from knowformer.tensor_files import read_tensors, write_tensors
@@ -45,6 +46,8 @@ class _DatasetFile(BaseModel):
     relations: list[str]
     graphs: list[list[str]]  # entity names of each graph
     graph_of_split: dict[SplitName, int]
+    entity_names: dict[str, str] = {}  # readable names by id, where the data set has them
+    relation_names: dict[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,8 @@ def start_run(folder: Path, config: RunConfig, dataset: Dataset) -> None:
         relations=list(dataset.relations),
         graphs=[list(graph.entities) for graph in graphs],
         graph_of_split={name: graphs.index(splits[name].graph) for name in SPLIT_NAMES},
+        entity_names=dict(dataset.labels.entities),
+        relation_names=dict(dataset.labels.relations),
     )
     facts = {f"graph.{number}": graph.facts for number, graph in enumerate(graphs)}
     for name, split in splits.items():
@@ -182,7 +187,8 @@ def load_run_dataset(folder: Path) -> Dataset:
             name: Split(name, graphs[number], facts[f"{name}.facts"], facts[f"{name}.known"])
             for name, number in names.graph_of_split.items()
         }
-        return Dataset(names.name, *(splits[name] for name in SPLIT_NAMES))
+        labels = Labels(names.entity_names, names.relation_names)
+        return Dataset(names.name, *(splits[name] for name in SPLIT_NAMES), labels=labels)
     except (KeyError, IndexError) as error:
         raise BundleError(
             f"Expected facts for every split in {folder / 'facts.safetensors'}, found no {error}."

@@ -12,7 +12,7 @@ predicted, the graph whose facts may be used for it, and the facts known to be t
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +23,7 @@ from torch import Tensor
 from knowformer.errors import DataError
 from knowformer.graph import catalog
 from knowformer.graph.knowledge_graph import KnowledgeGraph, number_facts
+from knowformer.graph.labels import Labels, read_labels
 from knowformer.graph.triples_io import NamedTriple, read_edges, read_triples
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.seeding import generator
@@ -58,6 +59,7 @@ class Dataset:
     train: Split
     valid: Split
     test: Split
+    labels: Labels = field(default_factory=Labels)
 
     @property
     def relations(self) -> Vocabulary:
@@ -110,7 +112,7 @@ def load_dataset(
     path = _resolve(source)
     if path.is_file():
         return _from_single_file(path, read_triples(path), seed, relations)
-    return _from_folder(path, seed, relations)
+    return replace(_from_folder(path, seed, relations), labels=read_labels(path))
 
 
 def load_graph(source: str | Path, relations: Vocabulary) -> KnowledgeGraph:

@@ -4,9 +4,9 @@
 
 The last term is Bayes: a question misses as many facts in a graph of many entities as in one of
 few, so before any score is seen, the chance of each falls with their number. There is one set of
-coefficients for all relations, then a curve (a line, or steps
-joined by lines) for each relation and side with enough validation facts, and one for the rest. Only the score differs
-between the candidates of a question, so a calibrated probability never changes their order.
+coefficients for all relations, then a curve (a line, or steps joined by lines) for each relation
+and side with enough validation facts, and one for the rest. Only the score differs between the
+candidates of a question, so a calibrated probability never changes their order.
 """
 
 from typing import Literal

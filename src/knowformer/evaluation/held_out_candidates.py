@@ -195,8 +195,12 @@ def _take(
     random: torch.Generator,
 ) -> Candidates:
     """Takes every true candidate, the best ones, and a few of the rest, weighted."""
-    order = scores.masked_fill(~is_candidate, -torch.inf).argsort(dim=1, descending=True, stable=True)
-    place = torch.empty_like(order).scatter_(1, order, torch.arange(scores.shape[1]).expand_as(order))
+    order = scores.masked_fill(~is_candidate, -torch.inf).argsort(
+        dim=1, descending=True, stable=True
+    )
+    place = torch.empty_like(order).scatter_(
+        1, order, torch.arange(scores.shape[1]).expand_as(order)
+    )
     all_taken = is_candidate & (is_true | (place < BEST))
     rest = is_candidate & ~all_taken
     share = (OTHERS / rest.sum(1).clamp(min=1).double()).clamp(max=1.0)

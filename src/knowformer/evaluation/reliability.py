@@ -124,9 +124,7 @@ def expected_calibration_error(probability: Floats, rows: Candidates) -> float:
 
 
 def _calibrated(rows: Candidates, calibration: Calibration, names: tuple[str, ...]) -> Floats:
-    log_odds = calibration.log_odds(
-        rows.score, rows.crowd, rows.num_seen, rows.num_candidates
-    )
+    log_odds = calibration.log_odds(rows.score, rows.crowd, rows.num_seen, rows.num_candidates)
     probability = np.zeros(len(rows))
     for relation in np.unique(rows.relation).tolist():
         at, number = rows.relation == relation, torch.tensor(relation)

@@ -1,28 +1,37 @@
 """The ``knowformer`` command. Exit codes: 0 good, 2 the input is at fault, 1 our fault."""
 
-import codecs
 import io
-import json
 import logging
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from knowformer import __version__
 from knowformer.allocator import keep_freed_memory
 from knowformer.artifacts.bundle import read_metrics, update_metrics
 from knowformer.artifacts.learning_curve import HOW_TO_GET_PLOTS, can_draw
+from knowformer.artifacts.reliability_diagram import draw_reliability
 from knowformer.errors import KnowformerError
 from knowformer.graph import catalog
+from knowformer.interfaces.commands import answer, calibrate
+from knowformer.interfaces.console import (
+    GraphOption,
+    JsonOption,
+    RunArgument,
+    ThreadsOption,
+    err,
+    out,
+    print_json,
+    print_line,
+)
 from knowformer.interfaces.progress import TrainingDisplay, counting_progress
-from knowformer.interfaces.render import answers_table, datasets_tables, report_table
-from knowformer.interfaces.schemas import answers_response, dataset_response
+from knowformer.interfaces.render import datasets_tables
+from knowformer.interfaces.schemas import dataset_response
 from knowformer.model.config import PresetName
-from knowformer.reasoner import Evidence, Reasoner, train
+from knowformer.reasoner import Reasoner, train
 from knowformer.training.config import RunConfig, build_config
 
 app = typer.Typer(
@@ -35,22 +44,6 @@ datasets_app = typer.Typer(
     help="List the catalogue of data sets, or fetch one.", invoke_without_command=True
 )
 app.add_typer(datasets_app, name="datasets")
-
-# No emoji: an entity may be called :smile:.
-out = Console(emoji=False)
-err = Console(stderr=True, emoji=False)
-
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder made by 'train'.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-ThreadsOption = Annotated[int, typer.Option(min=0, help="CPU threads; 0 takes all cores.")]
-GraphOption = Annotated[
-    str | None,
-    typer.Option(
-        "--graph",
-        metavar="GRAPH",
-        help="Another graph with the same relations: a file, a folder or a catalogue name.",
-    ),
-]
 
 
 def _show_version(wanted: bool) -> None:
@@ -77,7 +70,7 @@ def list_datasets(context: typer.Context, as_json: JsonOption = False) -> None:
         return
     rows = [dataset_response(entry) for entry in catalog.entries().values()]
     if as_json:
-        _print_json(rows)
+        print_json(rows)
     else:
         out.print(datasets_tables(rows))
 
@@ -99,9 +92,9 @@ def get_dataset(
 
         folder = catalog.fetch(entry, progress=show)
     if as_json:
-        _print_json(dataset_response(entry))
+        print_json(dataset_response(entry))
     else:
-        _print_line(f"{name}: verified in {folder}")
+        print_line(f"{name}: verified in {folder}")
 
 
 @app.command("train")
@@ -149,13 +142,13 @@ def train_command(
         reasoner = train(graph, folder, config=chosen, resume=resume, on_event=display)
     best = read_metrics(folder)["best_validation"]
     if as_json:
-        _print_json({"run": str(folder), "dataset": reasoner.dataset.name, "best_validation": best})
+        print_json({"run": str(folder), "dataset": reasoner.dataset.name, "best_validation": best})
         return
-    _print_line(
+    print_line(
         f"Kept the weights of step {best['step']}: validation MRR {best['valid_mrr']:.3f} "
         "(filtered by train and valid facts)."
     )
-    _print_line(f"Run folder: {folder}")
+    print_line(f"Run folder: {folder}")
     if not can_draw():
         err.print(f"note: {HOW_TO_GET_PLOTS}", markup=False, highlight=False, soft_wrap=True)
 
@@ -181,47 +174,19 @@ def evaluate_command(
         )
     content = report.model_dump(mode="json")
     if as_json:
-        _print_json(content)
+        print_json(content)
     else:
-        out.print(report_table(report))
+        out.print(report)
         out.print(f"[dim]made by: {escape(report.command)}[/]", highlight=False, soft_wrap=True)
     if graph is None:  # after printing: the numbers are not lost when they cannot be stored
         update_metrics(run, {split: content})
+        if report.calibration is not None and can_draw():
+            title = f"{report.protocol.dataset}, {split}"
+            draw_reliability(report.calibration, run / f"reliability_{split}.png", title=title)
 
 
-@app.command("answer")
-def answer_command(
-    run: RunArgument,
-    head: Annotated[str | None, typer.Option(metavar="H", help="Head's name.")] = None,
-    relation: Annotated[str | None, typer.Option(metavar="R", help="Relation's name.")] = None,
-    tail: Annotated[str | None, typer.Option(metavar="T", help="Tail's name.")] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="How many answers.")] = 10,
-    graph: GraphOption = None,
-    new_only: Annotated[bool, typer.Option("--new-only", help="Leave out known facts.")] = False,
-    evidence: Annotated[
-        Evidence, typer.Option(help="Reason from all facts, or from training facts alone.")
-    ] = "all",
-    threads: ThreadsOption = 0,
-    as_json: JsonOption = False,
-) -> None:
-    """Answer a question: give two of --head, --relation and --tail, and get the third."""
-    reasoner = Reasoner.from_pretrained(run, graph=graph, evidence=evidence, threads=threads)
-    answers = reasoner.answer(head=head, relation=relation, tail=tail, k=k, new_only=new_only)
-    if as_json:
-        _print_json(answers_response(answers))
-    else:
-        out.print(answers_table(answers))
-
-
-def _print_line(text: str) -> None:
-    """Prints text as it is: a path may hold brackets, and must not be wrapped."""
-    out.print(text, markup=False, highlight=False, soft_wrap=True)
-
-
-def _print_json(content: Any) -> None:
-    # Names as they are where they can be printed, else as JSON's own escapes.
-    ascii_only = codecs.lookup(sys.stdout.encoding or "ascii").name != "utf-8"
-    sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=ascii_only) + "\n")
+app.command("answer")(answer.command)
+app.command("calibrate")(calibrate.command)
 
 
 def _show_log() -> None:
@@ -245,7 +210,7 @@ def main() -> None:
         err.print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        err.print("stopped; 'knowformer train --resume' goes on from the last checkpoint")
+        err.print("stopped; the same command goes on from where it was ('train' with --resume)")
         sys.exit(130)
 
 

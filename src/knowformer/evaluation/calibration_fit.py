@@ -256,15 +256,21 @@ def _fit_steps(log_odds: Floats, rows: Candidates, ceiling: float) -> _Labelled:
     order = np.argsort(log_odds, kind="stable")
     at, weight = log_odds[order], rows.weight[order]
     sums = np.stack([weight, weight * rows.is_true[order], weight * at, weight * line.apply(at)], 1)
-    # Neighbours with equal labels end in one block anyway; merged first, few rows are left.
-    changes = np.flatnonzero(np.diff(rows.is_true[order], prepend=~rows.is_true[order][:1]))
-    blocks = pool_adjacent_violators(np.add.reduceat(sums, changes, axis=0))
+    # Equal log-odds are one point. Neighbours of equal means end in one block anyway: merged
+    # first, few are left.
+    points = _merge(sums, np.diff(at) != 0)
+    blocks = pool_adjacent_violators(_merge(points, np.diff(points[:, 1] / points[:, 0]) != 0))
     total, true, where, expected = blocks.T
-    probability = np.maximum.accumulate((true + expected / total) / (total + 1.0))
     center, first = np.unique(where / total, return_index=True)
-    values = np.clip(probability[first] / ceiling, 0.0, 1.0)
+    probability = ((true + expected / total) / (total + 1.0))[first]
+    values = np.clip(np.maximum.accumulate(probability) / ceiling, 0.0, 1.0)
     steps = Curve(kind="steps", log_odds=center.tolist(), probabilities=values.tolist())
     return _Labelled(steps, ceiling)
+
+
+def _merge(sums: Floats, is_new: Bools) -> Floats:
+    """Adds up rows; ``is_new`` says of each row but the first whether it starts another one."""
+    return np.add.reduceat(sums, np.flatnonzero(np.concatenate([[True], is_new])), axis=0)
 
 
 def pool_adjacent_violators(sums: Floats) -> Floats:

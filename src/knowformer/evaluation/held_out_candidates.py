@@ -10,7 +10,7 @@ weighted back; likewise candidates that score low.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,7 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
+@runtime_checkable
 class ScoresQueries(Protocol):
     """What is needed of a scorer."""
 

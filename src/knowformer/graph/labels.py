@@ -79,7 +79,7 @@ def read_label_file(path: Path) -> Labels:
     Raises:
         DataError: the file is missing, not UTF-8, or a line has not two columns.
     """
-    labels = {name: label for name, label in read_columns(path, ("id", "name"))}
+    labels = dict(read_columns(path, ("id", "name")))
     return Labels(labels, labels)
 
 
@@ -118,4 +118,4 @@ def _find(
 def _read(path: Path) -> Mapping[str, str]:
     if not path.is_file():
         return {}
-    return {name: label for name, label in read_columns(path, ("id", "name"))}
+    return dict(read_columns(path, ("id", "name")))

@@ -9,6 +9,7 @@ from knowformer.errors import VocabularyError, suggest
 from knowformer.seeding import name_keys
 
 MANY_NAMES = 60  # more than that are not listed in a message
+SOME_NAMES = 12  # of many relations, to show what they look like
 
 
 class Vocabulary:
@@ -55,8 +56,9 @@ class Vocabulary:
         near = suggest(name, self.names)
         if near or (self.kind != "relation" and len(self) > MANY_NAMES):
             return near
-        more = f" and {len(self) - MANY_NAMES:,} more" if len(self) > MANY_NAMES else ""
-        return f" Known: {', '.join(self.names[:MANY_NAMES])}{more}."
+        shown = len(self) if len(self) <= MANY_NAMES else SOME_NAMES
+        more = f" and {len(self) - shown:,} more" if len(self) > shown else ""
+        return f" Known: {', '.join(self.names[:shown])}{more}."
 
     def keys(self) -> npt.NDArray[np.uint64]:
         """Returns a stable 64-bit key per name, whatever its id."""

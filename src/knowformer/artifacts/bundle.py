@@ -6,12 +6,15 @@ dataset.json            names: relations, and the entities of each graph
 facts.safetensors       facts as ids: of each graph and of each split
 metrics.json            the validation of the kept weights, then each evaluation
 environment.json        hardware, versions, commit
+calibration.json        scores to probabilities, if there were enough validation facts
 events.jsonl            the record of training
 learning_curve.png      its picture
 checkpoint.safetensors  what --resume goes on from
 """
 
+import hashlib
 import json
+import logging
 import tomllib
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -25,6 +28,8 @@ from pydantic import BaseModel, ValidationError
 from knowformer.atomic_files import write_text
 from knowformer.environment import describe_environment
 from knowformer.errors import BundleError, ConfigError, StorageError
+from knowformer.evaluation.calibration import FORMAT_VERSION as CALIBRATION_VERSION
+from knowformer.evaluation.calibration import Calibration
 from knowformer.graph.dataset import Dataset, Split, SplitName
 from knowformer.graph.inverse import num_with_inverses
 from knowformer.graph.knowledge_graph import KnowledgeGraph
@@ -33,6 +38,8 @@ from knowformer.graph.vocabulary import Vocabulary
 from knowformer.model.knowformer import KnowFormer
 from knowformer.tensor_files import read_tensors, write_tensors
 from knowformer.training.config import RunConfig, parse_config, to_toml
+
+_logger = logging.getLogger(__name__)
 
 FORMAT_VERSION = 1
 SPLIT_NAMES: tuple[SplitName, ...] = ("train", "valid", "test")
@@ -58,6 +65,7 @@ class Bundle:
     config: RunConfig
     dataset: Dataset
     model: KnowFormer
+    calibration: Calibration | None = None
 
 
 def holds_run(folder: Path) -> bool:
@@ -160,7 +168,46 @@ def load_bundle(folder: Path) -> Bundle:
             f"Expected the weights of this run's settings in {path}, got others. Was config.toml "
             "edited after training?"
         ) from error
-    return Bundle(folder, config, dataset, model.eval())
+    return Bundle(folder, config, dataset, model.eval(), load_calibration(folder))
+
+
+def save_calibration(folder: Path, calibration: Calibration) -> Calibration:
+    """Writes a calibration, tied to the weights that it was fitted for."""
+    tied = calibration.model_copy(update={"weights_sha256": _weights_sha256(folder)})
+    write_json(folder / "calibration.json", tied.model_dump(mode="json"))
+    return tied
+
+
+def load_calibration(folder: Path) -> Calibration | None:
+    """Loads a run's calibration; None when there is none, or when the weights have changed since.
+
+    Raises:
+        BundleError: the file is damaged.
+    """
+    path = folder / "calibration.json"
+    if not path.exists():
+        return None
+    remedy = f"Remake it with 'knowformer calibrate {folder}'."
+    try:
+        calibration = Calibration.model_validate_json(_read_text(path))
+    except ValidationError as error:
+        raise BundleError(
+            f"Expected a calibration in {path}, got: {_first(error)}. {remedy}"
+        ) from None
+    if calibration.format_version > CALIBRATION_VERSION:
+        raise BundleError(
+            f"Expected format {CALIBRATION_VERSION} or older in {path}, got "
+            f"{calibration.format_version}. Update knowformer."
+        )
+    if calibration.weights_sha256 != _weights_sha256(folder):
+        _logger.warning("%s was fitted for other weights and is not used. %s", path, remedy)
+        return None
+    return calibration
+
+
+def _weights_sha256(folder: Path) -> str:
+    with (folder / "model.safetensors").open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def load_run_dataset(folder: Path) -> Dataset:

@@ -9,9 +9,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from knowformer.evaluation.calibration import Calibration
 from knowformer.evaluation.link_prediction import auroc, average_precision, sample_unlinked
 from knowformer.evaluation.metrics import rank_metrics
 from knowformer.evaluation.ranks import Ranks, filtered_ranks
+from knowformer.evaluation.reliability import CalibrationReport, measure_calibration
 from knowformer.evaluation.report import EvaluationReport, Protocol, metrics_by_policy
 from knowformer.graph.categories import CATEGORIES, relation_categories
 from knowformer.graph.dataset import Dataset, Split
@@ -125,6 +127,7 @@ def evaluate(
     threads: int = 0,
     progress: Progress | None = None,
     trained_on: KnowledgeGraph | None = None,
+    calibration: Calibration | None = None,
 ) -> EvaluationReport:
     """Evaluates a model on a split of a data set by filtered ranking.
 
@@ -136,6 +139,7 @@ def evaluate(
         threads: CPU threads, 0 for all cores; they change the speed, not the numbers.
         progress: called with facts done and facts in all.
         trained_on: the graph the model was trained on, if it is not the data set's training graph.
+        calibration: the model's, to be judged as well; not on ``train``, whose facts it sees.
     """
     started = time.perf_counter()
     split = dataset.split(split_name)
@@ -152,9 +156,22 @@ def evaluate(
         tail=metrics_by_policy(ranks[~asks_head]),
         categories=_by_category(ranks, directed, dataset),
         link_prediction=_link_prediction(scorer, split, seed),
+        calibration=_calibration(scorer, split, calibration, seed, progress),
         seconds=round(time.perf_counter() - started, 3),
         command=shlex.join(sys.argv),
     )
+
+
+def _calibration(
+    scorer: Scorer,
+    split: Split,
+    calibration: Calibration | None,
+    seed: int,
+    progress: Progress | None,
+) -> CalibrationReport | None:
+    if calibration is None or split.name == "train":
+        return None
+    return measure_calibration(scorer, split, calibration, seed=seed, progress=progress)
 
 
 def _link_prediction(scorer: Scorer, split: Split, seed: int) -> dict[str, float] | None:

@@ -130,6 +130,12 @@ def load_graph(source: str | Path, relations: Vocabulary) -> KnowledgeGraph:
     return KnowledgeGraph(split.graph.entities, relations, split.known)
 
 
+def load_labels(source: str | Path) -> Labels:
+    """Loads the readable names that a source has; a single file has none."""
+    path = _resolve(source)
+    return read_labels(path) if path.is_dir() else Labels()
+
+
 def _resolve(source: str | Path) -> Path:
     """Returns an existing file or folder; a catalogue name is fetched if need be."""
     path = Path(source)

@@ -13,9 +13,10 @@ from knowformer import __version__
 from knowformer.allocator import keep_freed_memory
 from knowformer.artifacts.bundle import read_metrics, update_metrics
 from knowformer.artifacts.learning_curve import HOW_TO_GET_PLOTS, can_draw
+from knowformer.artifacts.reliability_diagram import draw_reliability
 from knowformer.errors import KnowformerError
 from knowformer.graph import catalog
-from knowformer.interfaces.commands import audit, import_data
+from knowformer.interfaces.commands import answer, audit, calibrate, import_data
 from knowformer.interfaces.console import (
     GraphOption,
     JsonOption,
@@ -27,10 +28,10 @@ from knowformer.interfaces.console import (
     print_line,
 )
 from knowformer.interfaces.progress import TrainingDisplay, counting_progress
-from knowformer.interfaces.render import answers_table, datasets_tables, report_table
-from knowformer.interfaces.schemas import answers_response, dataset_response
+from knowformer.interfaces.render import datasets_tables
+from knowformer.interfaces.schemas import dataset_response
 from knowformer.model.config import PresetName
-from knowformer.reasoner import Evidence, Reasoner, train
+from knowformer.reasoner import Reasoner, train
 from knowformer.training.config import RunConfig, build_config
 
 app = typer.Typer(
@@ -175,36 +176,17 @@ def evaluate_command(
     if as_json:
         print_json(content)
     else:
-        out.print(report_table(report))
+        out.print(report)
         out.print(f"[dim]made by: {escape(report.command)}[/]", highlight=False, soft_wrap=True)
     if graph is None:  # after printing: the numbers are not lost when they cannot be stored
         update_metrics(run, {split: content})
+        if report.calibration is not None and can_draw():
+            title = f"{report.protocol.dataset}, {split}"
+            draw_reliability(report.calibration, run / f"reliability_{split}.png", title=title)
 
 
-@app.command("answer")
-def answer_command(
-    run: RunArgument,
-    head: Annotated[str | None, typer.Option(metavar="H", help="Head's name.")] = None,
-    relation: Annotated[str | None, typer.Option(metavar="R", help="Relation's name.")] = None,
-    tail: Annotated[str | None, typer.Option(metavar="T", help="Tail's name.")] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="How many answers.")] = 10,
-    graph: GraphOption = None,
-    new_only: Annotated[bool, typer.Option("--new-only", help="Leave out known facts.")] = False,
-    evidence: Annotated[
-        Evidence, typer.Option(help="Reason from all facts, or from training facts alone.")
-    ] = "all",
-    threads: ThreadsOption = 0,
-    as_json: JsonOption = False,
-) -> None:
-    """Answer a question: give two of --head, --relation and --tail, and get the third."""
-    reasoner = Reasoner.from_pretrained(run, graph=graph, evidence=evidence, threads=threads)
-    answers = reasoner.answer(head=head, relation=relation, tail=tail, k=k, new_only=new_only)
-    if as_json:
-        print_json(answers_response(answers))
-    else:
-        out.print(answers_table(answers))
-
-
+app.command("answer")(answer.command)
+app.command("calibrate")(calibrate.command)
 app.command("import")(import_data.command)
 app.command("audit")(audit.command)
 
@@ -230,7 +212,7 @@ def main() -> None:
         err.print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        err.print("stopped; 'knowformer train --resume' goes on from the last checkpoint")
+        err.print("stopped; the same command goes on from where it was ('train' with --resume)")
         sys.exit(130)
 
 

@@ -47,7 +47,7 @@ class Scorer:
         self.model = model
         self.graph = graph
         self._workers = shared_workers(threads)
-        self._noise = identity_noise(
+        self.identity_noise = identity_noise(
             model.config, graph.entity_keys, seed=seed, draw=f"inference-{sample}"
         )
 
@@ -64,7 +64,7 @@ class Scorer:
         distinct: Tensor
         distinct, row = torch.unique(relations, return_inverse=True)
         with torch.inference_mode():
-            weights = model.weights(self._noise)
+            weights = model.weights(self.identity_noise)
             vectors = one_by_one(model.steady_relation_vectors(distinct), len(distinct))
 
         def score_chunk(chunk: Tensor) -> Tensor:

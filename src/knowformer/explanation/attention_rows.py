@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import linear, normalize
+from torch.nn.functional import normalize
 
 from knowformer.kernels.interface import AttendWeights
 
@@ -21,8 +21,9 @@ def row_similarity(
     """Returns kappa(q_u, k_w) of one entity u with every entity w, per head."""
     states = query_key_states[0]
     own = states[entity : entity + 1]
-    q = normalize(_split_heads(linear(own, *weights.query), num_heads), dim=-1)
-    k = normalize(_split_heads(linear(states, *weights.key), num_heads), dim=-1)
+    (wq, wk), (bq, bk) = weights.maps[:2], weights.rows[:2]
+    q = normalize(_split_heads(own @ wq + bq, num_heads), dim=-1)
+    k = normalize(_split_heads(states @ wk + bk, num_heads), dim=-1)
     if weights.similarity == "linear":
         return 1 + (k @ q.mT).squeeze(-1)
     if weights.similarity == "exponential":

@@ -195,7 +195,9 @@ def draw_curves(report: FaithfulnessReport, path: Path) -> None:
 def _draw_curve(axis: "Axes", curve: Curve, *, with_legend: bool) -> None:
     does = "lost" if curve.mode == "deletion" else "gained"
     sizes = [0, *(point.size for point in curve.points)]
-    axis.plot(sizes, [0.0, *(p.random for p in curve.points)], color=GREY, marker="o", label="random")
+    axis.plot(
+        sizes, [0.0, *(p.random for p in curve.points)], color=GREY, marker="o", label="random"
+    )
     axis.plot(sizes, [0.0, *(p.named for p in curve.points)], color=BLUE, marker="o", label="named")
     # The interval is of the difference, so it is drawn about random plus difference.
     low = [0.0, *(point.random + point.low for point in curve.points)]

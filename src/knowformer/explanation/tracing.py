@@ -6,13 +6,14 @@ own: only the sum of a hop and one row of the attention are written out again.
 """
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.nn.functional import embedding_bag, layer_norm, linear
+from torch.nn.functional import embedding_bag, layer_norm
 
 from knowformer.errors import DataError
 from knowformer.explanation.attention_rows import AttentionRows, gather_row, row_similarity
@@ -26,7 +27,8 @@ from knowformer.kernels.interface import (
     ScoreWeights,
     Similarity,
 )
-from knowformer.model.knowformer import KnowFormer, RelationVectorsOfLayers
+from knowformer.model.knowformer import KnowFormer
+from knowformer.model.weights import RelationVectors
 
 
 @dataclass(frozen=True)
@@ -101,13 +103,14 @@ class Tracer:
         owes to a fact (integrated gradients, Sundararajan et al. 2017).
         """
         head, relation = _query(prediction)
-        vectors = self.model.relation_vectors(relation)
+        with torch.no_grad():
+            weights = self.model.weights(self._noise)
+            vectors = self.model.steady_relation_vectors(relation)
+            shared = self.model.share(vectors, weights, edges)
 
         def run(backend: _TracingBackend) -> Float[Tensor, " V"]:
             model = _with_backend(self.model, backend)
-            return model.score_entities(
-                edges, head, relation, vectors, identity_noise=self._noise, dropout_generator=None
-            )[0]
+            return model.score_entities(edges, head, weights, shared)[0]
 
         whole = _TracingBackend(self.model.backend, prediction.answer)
         scores = run(whole)
@@ -167,7 +170,7 @@ class _TracingBackend:
         kernels: Backend,
         answer: int,
         *,
-        vectors: RelationVectorsOfLayers | None = None,
+        vectors: RelationVectors | None = None,
         strength: float = 1.0,
         attended: Float[Tensor, " V"] | None = None,
     ) -> None:
@@ -178,7 +181,7 @@ class _TracingBackend:
         # A hop is known by its relation vectors: those of value hops arrive as they were made.
         self._of_value_hops: set[int] = set()
         if vectors is not None:
-            self._of_value_hops = {id(each) for layer in vectors.layers for each in layer.value}
+            self._of_value_hops = {id(each) for layer in vectors for each in layer.value}
         self.value_hops: list[Tensor] = []
         self.attended: list[Tensor] = []
         self.similarity: list[Tensor] = []
@@ -206,12 +209,13 @@ class _TracingBackend:
         senders = states[0].index_select(0, edges.message_sender)
         relations = relation_vectors[0].detach().index_select(0, edges.message_relation)
         sums = _WeightedSums.apply(senders * relations, of_messages, edges)
-        update = weights.self_weight * states + sums
-        for number, (weight, bias) in enumerate(weights.linear):
-            update = linear(torch.relu(update) if number else update, weight, bias)
-        if weights.norm is None:
+        rows = weights.rows
+        update = rows[0] * states + sums
+        for number, weight in enumerate(weights.maps):
+            update = (torch.relu(update) if number else update) @ weight + rows[1 + number]
+        if not weights.norm:
             return update
-        return states + layer_norm(update, update.shape[-1:], *weights.norm)
+        return states + layer_norm(update, update.shape[-1:], rows[-2], rows[-1])
 
     def stream_input(
         self,
@@ -227,6 +231,27 @@ class _TracingBackend:
         return self._kernels.stream_input(
             states, extra, weights, heads=heads, num_queries=num_queries, num_entities=num_entities
         )
+
+    def spread(
+        self,
+        background: Sequence[Float[Tensor, "1 V D"]],
+        extra: Float[Tensor, "1 D"],
+        start: InputWeights,
+        hops: Sequence[HopWeights],
+        relation_vectors: Sequence[Float[Tensor, "1 R D"]],
+        edges: Edges,
+        *,
+        heads: Int[Tensor, " 1"],
+    ) -> Float[Tensor, "1 V D"]:
+        """See ``Backend.spread``; with weights on messages everything must be computed."""
+        del background
+        num_entities = edges.num_entities
+        states = self.stream_input(
+            None, extra, start, heads=heads, num_queries=1, num_entities=num_entities
+        )
+        for weights, vectors in zip(hops, relation_vectors, strict=True):
+            states = self.hop(states, vectors, edges, weights)
+        return states
 
     def attend(
         self,

@@ -16,6 +16,7 @@ from knowformer.artifacts.bundle import (
     load_config,
     load_run_dataset,
     read_metrics,
+    save_validated_weights,
     save_weights,
     start_run,
     update_metrics,
@@ -25,12 +26,17 @@ from knowformer.atomic_files import remove_partial_files
 from knowformer.errors import BundleError, ConfigError
 from knowformer.evaluation.evaluate import Progress, Scorer, evaluate
 from knowformer.evaluation.report import EvaluationReport
-from knowformer.graph.dataset import Dataset, load_dataset, load_graph
+from knowformer.graph.dataset import Dataset, catalogue_name, load_dataset, load_graph
 from knowformer.graph.inverse import inverse_of
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.model.knowformer import KnowFormer
 from knowformer.queries.known_answers import KnownAnswers
-from knowformer.training.config import RunConfig, flat_settings
+from knowformer.training.config import (
+    RunConfig,
+    build_config,
+    flat_settings,
+    recommended_settings,
+)
 from knowformer.training.events import Event, read_events
 from knowformer.training.loop import Trainer
 
@@ -238,6 +244,7 @@ def train(
     config: RunConfig | None = None,
     resume: bool = False,
     on_event: Callable[[Event], None] | None = None,
+    keep_validations: bool = False,
 ) -> Reasoner:
     """Trains a model and leaves a run folder behind.
 
@@ -245,9 +252,11 @@ def train(
         graph: a catalogue name, a folder, a triples file, or a data set already loaded; may be None
             when resuming, as the run folder has all facts.
         out: the run folder.
-        config: the settings; the defaults if not given.
+        config: the settings; if not given, the defaults with what is recommended for the graph.
         resume: go on with the run in ``out`` if there is one; its settings must be the same.
         on_event: called with each event of training.
+        keep_validations: keep the weights of every validation, not only those chosen; see
+            ``artifacts.bundle.load_validated_weights``.
 
     Returns:
         A reasoner with the weights that did best on validation.
@@ -263,7 +272,7 @@ def train(
             raise BundleError(
                 f"Expected a run to go on with in {folder}, found none. Name a graph to train on."
             )
-        config = config or RunConfig()
+        config = config or recommended_config(graph)
         dataset = graph if isinstance(graph, Dataset) else load_dataset(graph, seed=config.seed)
         start_run(folder, config, dataset)
 
@@ -271,7 +280,17 @@ def train(
         save_weights(folder, model)
         update_metrics(folder, {"best_validation": _public(event)})
 
-    trainer = Trainer(dataset.for_training(), config, folder, on_event=on_event, on_best=keep_best)
+    def keep(model: KnowFormer, event: Event) -> None:
+        save_validated_weights(folder, model, event["step"])
+
+    trainer = Trainer(
+        dataset.for_training(),
+        config,
+        folder,
+        on_event=on_event,
+        on_best=keep_best,
+        on_validated=keep if keep_validations else None,
+    )
     may_resume = (folder / "checkpoint.safetensors").exists()
     trainer.run(resume=resume and may_resume)
     save_weights(folder, trainer.model)
@@ -285,6 +304,12 @@ def train(
             title=f"{dataset.name}, seed {config.seed}",
         )
     return Reasoner.from_pretrained(folder, threads=config.threads)
+
+
+def recommended_config(graph: str | Path | Dataset) -> RunConfig:
+    """Returns the settings of a run for which none were given."""
+    name = None if isinstance(graph, Dataset) else catalogue_name(graph)
+    return build_config(defaults=recommended_settings(name))
 
 
 def _stored_settings(folder: Path, wanted: RunConfig | None) -> RunConfig:

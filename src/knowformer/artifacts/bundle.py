@@ -13,6 +13,7 @@ validations/            weights of every validation, if they were asked for
 """
 
 import json
+import shutil
 import tomllib
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -139,9 +140,8 @@ def load_validated_weights(folder: Path, step: int) -> dict[str, Tensor]:
 
 
 def remove_validated_weights(folder: Path) -> None:
-    """Removes the weights of all validations; those chosen stay."""
-    for path in (folder / VALIDATIONS_FOLDER).glob("*.safetensors"):
-        path.unlink()
+    """Removes the weights of all validations, if they were kept; those chosen stay."""
+    shutil.rmtree(folder / VALIDATIONS_FOLDER, ignore_errors=True)
 
 
 def _validated_path(folder: Path, step: int) -> Path:

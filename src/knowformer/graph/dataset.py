@@ -291,7 +291,9 @@ def _from_edges(path: Path, seed: int, relations: Vocabulary | None) -> Dataset:
     random = generator(seed, "split")
     order: list[int] = torch.randperm(len(edges), generator=random).tolist()
     swap: list[bool] = (torch.rand(len(edges), generator=random) < 0.5).tolist()
-    facts = [(t, r, h) if swapped else (h, r, t) for (h, r, t), swapped in zip(edges, swap, strict=True)]
+    facts = [
+        (t, r, h) if swapped else (h, r, t) for (h, r, t), swapped in zip(edges, swap, strict=True)
+    ]
     drawn = [facts[number] for number in order]
     num_train, num_valid = int(0.85 * len(drawn)), int(0.05 * len(drawn))
     valid, test = drawn[num_train : num_train + num_valid], drawn[num_train + num_valid :]

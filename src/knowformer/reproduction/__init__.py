@@ -1,1 +1,1 @@
-"""The paper's experiments as files: found, run, stored and reported; nothing is typed in by hand."""
+"""The paper's experiments as files: found, run, stored and reported."""

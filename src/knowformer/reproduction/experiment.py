@@ -1,4 +1,4 @@
-"""An experiment is a TOML file in ``experiments/TABLE/``: what runs, on what, and what was published.
+"""An experiment is a TOML file in ``experiments/TABLE/``: what runs, and what was published.
 
     about = "..."                   one line for people
     kind = "ranking"                see ``Kind``
@@ -41,7 +41,7 @@ Kind = Literal["ranking", "validation", "selection", "paths", "bound", "expressi
     validation    trains, and never looks at a test fact: for searching settings
     selection     ranks the test facts with the weights of every validation of a run
     paths         ranks them by length of the shortest path, and on graphs with facts missing
-    bound         similarities of a trained model: the linear one against the exponential (theorem 1)
+    bound         a trained model's linear similarities against exponential ones (theorem 1)
     expressivity  what RA-WL2 tells apart against what an attention layer does (theorem 2)
 """
 
@@ -230,8 +230,10 @@ def load_experiments(folder: Path) -> dict[str, Experiment]:
             experiment = _build(name, whole, run)
             experiment.config(0)  # settings that cannot be are refused before anything runs
             if experiment.name in found:
-                raise ConfigError(f"Expected each run's name once in {name}.toml, got "
-                                  f"{experiment.variant!r} twice.")
+                raise ConfigError(
+                    f"Expected each run's name once in {name}.toml, got "
+                    f"{experiment.variant!r} twice."
+                )
             found[experiment.name] = experiment
     return found
 
@@ -311,7 +313,8 @@ def _build(name: str, file: ExperimentFile, run: NamedRun | None) -> Experiment:
     if run is not None:
         if not _NAME.fullmatch(run.name):
             raise ConfigError(
-                f"Expected a run's name of letters, digits and _.+-, got {run.name!r} in {name}.toml."
+                "Expected a run's name of letters, digits and _.+-, got "
+                f"{run.name!r} in {name}.toml."
             )
         merge_settings(settings, deepcopy(run.settings))
         dataset = run.dataset or dataset

@@ -11,7 +11,7 @@ _CLEAR = Path("/proc/self/clear_refs")
 
 
 def reset_peak_memory() -> None:
-    """Hands freed memory back and starts to watch anew; where it cannot, the peak is that so far."""
+    """Hands freed memory back and watches anew; where it cannot, the peak is that so far."""
     gc.collect()
     with suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)

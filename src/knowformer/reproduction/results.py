@@ -23,6 +23,7 @@ from knowformer.training.config import RunConfig, parse_config
 FORMAT_VERSION = 1
 
 State = Literal["done", "partly", "outdated", "not yet run"]
+StoppedBy = Literal["minutes", "epochs", "patience"]
 
 
 class _Record(BaseModel):
@@ -51,7 +52,7 @@ class TrainingRecord(_Record):
     epochs_done: int
     """Whole ones."""
     steps_done: int
-    stopped_by: Literal["minutes", "epochs", "patience"]
+    stopped_by: StoppedBy
     minutes: float
     queries_per_second: float
     """Median over the run, validations left out."""

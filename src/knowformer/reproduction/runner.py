@@ -11,6 +11,7 @@ from typing import Literal
 
 from filelock import FileLock, Timeout
 
+from knowformer.artifacts.bundle import remove_validated_weights
 from knowformer.environment import describe_environment
 from knowformer.errors import KnowformerError
 from knowformer.reproduction.experiment import Experiment
@@ -130,7 +131,8 @@ class Runner:
             started = time.perf_counter()
             measured = STUDIES[experiment.kind](experiment, run, progress)
             result = self._store(task, run, measured, time.perf_counter() - started)
-            measured.clean_up()
+            if not self._needs_validations(task):
+                remove_validated_weights(folder)
             return result
 
     def _needs_validations(self, task: Task) -> bool:

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from knowformer.artifacts.bundle import load_validated_weights, remove_validated_weights
+from knowformer.artifacts.bundle import load_validated_weights
 from knowformer.evaluation.evaluate import Scorer, evaluate, rank_split
 from knowformer.evaluation.metrics import rank_metrics
 from knowformer.evaluation.report import EvaluationReport
@@ -28,17 +28,13 @@ class Measured:
 
     evaluation: EvaluationReport | None = None
     study: dict[str, Any] | None = None
-    clean_up: Callable[[], None] = lambda: None
-    """Called once the result is stored."""
 
 
 Study = Callable[[Experiment, TrainedRun, Progress | None], Measured]
 
 
-def rank_test_facts(
-    experiment: Experiment, run: TrainedRun, progress: Progress | None
-) -> Measured:
-    """kind ranking."""
+def rank_test_facts(experiment: Experiment, run: TrainedRun, progress: Progress | None) -> Measured:
+    """Kind ranking."""
     del experiment
     return Measured(run.reasoner.evaluate("test", progress=progress))
 
@@ -46,15 +42,13 @@ def rank_test_facts(
 def report_validation(
     experiment: Experiment, run: TrainedRun, progress: Progress | None
 ) -> Measured:
-    """kind validation: the training's record is all there is; nothing here can read test facts."""
+    """Kind validation: the training's record is all there is; nothing here can read test facts."""
     del experiment, run, progress
     return Measured()
 
 
-def study_selection(
-    experiment: Experiment, run: TrainedRun, progress: Progress | None
-) -> Measured:
-    """kind selection: test scores of every validation's weights, after all was chosen."""
+def study_selection(experiment: Experiment, run: TrainedRun, progress: Progress | None) -> Measured:
+    """Kind selection: test scores of every validation's weights, after all was chosen."""
     del experiment
     reasoner, points = run.reasoner, run.record.validations
     reports: dict[int, EvaluationReport] = {}
@@ -75,15 +69,13 @@ def study_selection(
         "chosen_mrr": chosen.mrr,
         "best_on_test_mrr": best,
         "leak": best - chosen.mrr,
-        "points": [
-            {**point.model_dump(), "test_mrr": reports[point.step].mrr} for point in points
-        ],
+        "points": [{**point.model_dump(), "test_mrr": reports[point.step].mrr} for point in points],
     }
-    return Measured(chosen, study, clean_up=lambda: remove_validated_weights(run.folder))
+    return Measured(chosen, study)
 
 
 def study_paths(experiment: Experiment, run: TrainedRun, progress: Progress | None) -> Measured:
-    """kind paths: MRR by length of the shortest path, and with facts missing from the graph."""
+    """Kind paths: MRR by length of the shortest path, and with facts missing from the graph."""
     reasoner, options = run.reasoner, experiment.study
     seed, threads = reasoner.config.seed, reasoner.config.threads
     split = reasoner.dataset.test
@@ -107,7 +99,7 @@ def study_paths(experiment: Experiment, run: TrainedRun, progress: Progress | No
 
 
 def study_bound(experiment: Experiment, run: TrainedRun, progress: Progress | None) -> Measured:
-    """kind bound: theorem 1 on the similarities of a trained model."""
+    """Kind bound: theorem 1 on the similarities of a trained model."""
     del progress
     reasoner = run.reasoner
     study = measure_bound(
@@ -169,7 +161,7 @@ def _distances(
 
 
 def with_facts_dropped(split: Split, share: float, *, seed: int) -> Split:
-    """Returns the split with a share of its graph's facts left out; more leaves out the same too."""
+    """Returns the split with a share of its graph's facts left out, the same first ones always."""
     facts = split.graph.facts
     order = torch.randperm(len(facts), generator=generator(seed, "dropped_facts"))
     left = order[round(share * len(facts)) :].sort().values

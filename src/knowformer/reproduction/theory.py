@@ -87,7 +87,7 @@ def measure_bound(
 ) -> dict[str, Any]:
     """Measures theorem 1 on the similarities that a model computes for the split's questions."""
     sample = generator(seed, "similarities")
-    recorder = _Recorder(model.backend, sample)
+    recorder: Any = _Recorder(model.backend, sample)
     graph, facts = split.graph, split.facts[:num_queries]
     noise = identity_noise(model.config, graph.entity_keys, seed=seed, draw="inference-0")
     edges = graph.adjacency.edges
@@ -154,11 +154,10 @@ def ra_wl2(adjacency: Adjacency, head: int, *, rounds: int, palette: Palette) ->
 
 
 def random_adjacency(seed: int, number: int, *, num_entities: int = 8) -> Adjacency:
-    """Returns a small sparse graph with two relations; every fourth is a ring, all symmetry."""
+    """Returns a small sparse graph with two relations; every fourth is a star, all symmetry."""
     draw = generator(seed, "graph", number)
-    entities = torch.arange(num_entities)
     if number % 4 == 0:
-        facts = torch.stack([entities, torch.zeros_like(entities), entities.roll(1)], 1)
+        facts = torch.tensor([[1, 0, u] for u in range(num_entities) if u != 1])
     else:
         columns = [torch.randint(n, (9,), generator=draw) for n in (num_entities, 2, num_entities)]
         facts = torch.unique(torch.stack(columns, 1), dim=0)

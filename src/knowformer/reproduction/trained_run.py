@@ -16,7 +16,7 @@ from knowformer.artifacts.bundle import VALIDATIONS_FOLDER, holds_run, load_conf
 from knowformer.reasoner import Reasoner, train
 from knowformer.reproduction.experiment import Experiment
 from knowformer.reproduction.memory import peak_memory_mib
-from knowformer.reproduction.results import TrainingRecord, Validation, same_settings
+from knowformer.reproduction.results import StoppedBy, TrainingRecord, Validation, same_settings
 from knowformer.training.checkpoint import Counters, read_counters
 from knowformer.training.config import RunConfig
 from knowformer.training.events import Event, read_events
@@ -120,7 +120,7 @@ def _record(folder: Path, config: RunConfig) -> TrainingRecord:
     )
 
 
-def _stopped_by(counters: Counters, config: RunConfig) -> str:
+def _stopped_by(counters: Counters, config: RunConfig) -> StoppedBy:
     training = config.training
     if counters.epoch >= training.max_epochs:
         return "epochs"

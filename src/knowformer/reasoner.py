@@ -23,6 +23,7 @@ from knowformer.artifacts.bundle import (
     load_run_dataset,
     read_metrics,
     save_calibration,
+    save_validated_weights,
     save_weights,
     start_run,
     update_metrics,
@@ -40,11 +41,22 @@ from knowformer.explanation.evidence import NUM_PATHS, NUM_PROTOTYPES, EvidenceF
 from knowformer.explanation.explainer import AsksFor, Explainer
 from knowformer.explanation.explanation import Explanation
 from knowformer.explanation.test_set import measure_test_set
-from knowformer.graph.dataset import Dataset, load_dataset, load_graph, load_labels
+from knowformer.graph.dataset import (
+    Dataset,
+    catalogue_name,
+    load_dataset,
+    load_graph,
+    load_labels,
+)
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.labels import Labels, read_label_file
 from knowformer.model.knowformer import KnowFormer
-from knowformer.training.config import RunConfig, flat_settings
+from knowformer.training.config import (
+    RunConfig,
+    build_config,
+    flat_settings,
+    recommended_settings,
+)
 from knowformer.training.events import Event, read_events
 from knowformer.training.loop import Trainer
 from knowformer.training.plan import choose_batch_size
@@ -320,6 +332,7 @@ def train(
     config: RunConfig | None = None,
     resume: bool = False,
     on_event: Callable[[Event], None] | None = None,
+    keep_validations: bool = False,
 ) -> Reasoner:
     """Trains a model and leaves a run folder behind.
 
@@ -327,9 +340,11 @@ def train(
         graph: a catalogue name, a folder, a triples file, or a data set already loaded; may be None
             when resuming, as the run folder has all facts.
         out: the run folder.
-        config: the settings; the defaults if not given.
+        config: the settings; if not given, the defaults with what is recommended for the graph.
         resume: go on with the run in ``out`` if there is one; its settings must be the same.
         on_event: called with each event of training.
+        keep_validations: keep the weights of every validation, not only those chosen; see
+            ``artifacts.bundle.load_validated_weights``.
 
     Returns:
         A reasoner with the weights that did best on validation.
@@ -345,7 +360,7 @@ def train(
             raise BundleError(
                 f"Expected a run to go on with in {folder}, found none. Name a graph to train on."
             )
-        config = config or RunConfig()
+        config = config or recommended_config(graph)
         dataset = graph if isinstance(graph, Dataset) else load_dataset(graph, seed=config.seed)
         config = _with_batch_size(config, dataset)
         start_run(folder, config, dataset)
@@ -354,7 +369,17 @@ def train(
         save_weights(folder, model)
         update_metrics(folder, {"best_validation": _public(event)})
 
-    trainer = Trainer(dataset.for_training(), config, folder, on_event=on_event, on_best=keep_best)
+    def keep(model: KnowFormer, event: Event) -> None:
+        save_validated_weights(folder, model, event["step"])
+
+    trainer = Trainer(
+        dataset.for_training(),
+        config,
+        folder,
+        on_event=on_event,
+        on_best=keep_best,
+        on_validated=keep if keep_validations else None,
+    )
     if on_event is not None:
         plan = trainer.plan()
         on_event({"kind": "plan", "fits": plan.fits, **asdict(plan)})
@@ -407,6 +432,12 @@ def _options(k: int, new_only: bool, samples: int) -> Options:
     if samples < 1:
         raise ConfigError(f"Expected a positive number of samples, got {samples}.")
     return Options(k, new_only, samples)
+
+
+def recommended_config(graph: str | Path | Dataset) -> RunConfig:
+    """Returns the settings of a run for which none were given."""
+    name = None if isinstance(graph, Dataset) else catalogue_name(graph)
+    return build_config(defaults=recommended_settings(name))
 
 
 def _stored_settings(folder: Path, wanted: RunConfig | None) -> RunConfig:

@@ -10,11 +10,13 @@ calibration.json        scores to probabilities, if there were enough validation
 events.jsonl            the record of training
 learning_curve.png      its picture
 checkpoint.safetensors  what --resume goes on from
+validations/            weights of every validation, if they were asked for
 """
 
 import hashlib
 import json
 import logging
+import shutil
 import tomllib
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -24,6 +26,7 @@ from typing import Any
 
 import torch
 from pydantic import BaseModel, ValidationError
+from torch import Tensor
 
 from knowformer.atomic_files import write_text
 from knowformer.environment import describe_environment
@@ -42,6 +45,7 @@ from knowformer.training.config import RunConfig, parse_config, to_toml
 _logger = logging.getLogger(__name__)
 
 FORMAT_VERSION = 1
+VALIDATIONS_FOLDER = "validations"
 SPLIT_NAMES: tuple[SplitName, ...] = ("train", "valid", "test")
 
 
@@ -132,6 +136,29 @@ def _all_or_nothing(folder: Path) -> Generator[None]:
 def save_weights(folder: Path, model: KnowFormer) -> None:
     """Writes the weights atomically."""
     write_tensors(folder / "model.safetensors", model.state_dict())
+
+
+def save_validated_weights(folder: Path, model: KnowFormer, step: int) -> None:
+    """Writes the weights of one validation atomically, beside those of the others."""
+    write_tensors(_validated_path(folder, step), model.state_dict())
+
+
+def load_validated_weights(folder: Path, step: int) -> dict[str, Tensor]:
+    """Loads the weights that a run had at a validation.
+
+    Raises:
+        BundleError: they were not kept, or the file is broken.
+    """
+    return read_tensors(_validated_path(folder, step))[0]
+
+
+def remove_validated_weights(folder: Path) -> None:
+    """Removes the weights of all validations, if they were kept; those chosen stay."""
+    shutil.rmtree(folder / VALIDATIONS_FOLDER, ignore_errors=True)
+
+
+def _validated_path(folder: Path, step: int) -> Path:
+    return folder / VALIDATIONS_FOLDER / f"step{step:08d}.safetensors"
 
 
 def load_config(folder: Path) -> RunConfig:

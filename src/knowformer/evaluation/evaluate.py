@@ -175,16 +175,17 @@ def _calibration(
 
 
 def _link_prediction(scorer: Scorer, split: Split, seed: int) -> dict[str, float] | None:
-    """Scores the split's facts and as many pairs that are not linked."""
-    if len(split.graph.relations) != 1:
+    """Scores the split's facts and as many pairs that are not linked, each from both its ends."""
+    num_relations = len(split.graph.relations)
+    if num_relations != 1:
         return None
     pairs = torch.cat([split.facts, sample_unlinked(split, seed=seed)])
-    scores = torch.cat(
-        [
-            scorer.score(part[:, 0], part[:, 1]).gather(1, part[:, 2:]).squeeze(1)
-            for part in pairs.split(BATCH_SIZE)
-        ]
-    )
+    directed = with_inverse_facts(pairs, num_relations)
+    of_direction = torch.zeros(len(directed))
+    for batch, positions in evaluation_batches(directed, num_relations, BATCH_SIZE):
+        of_batch = scorer.score(batch.heads, batch.relations)
+        of_direction[positions] = of_batch[batch.rows, batch.tails]
+    scores = of_direction.view(2, -1).mean(0)
     positives, negatives = scores[: len(split.facts)], scores[len(split.facts) :]
     if len(negatives) == 0:
         return None

@@ -16,7 +16,9 @@ from knowformer.artifacts.learning_curve import HOW_TO_GET_PLOTS, can_draw
 from knowformer.artifacts.reliability_diagram import draw_reliability
 from knowformer.errors import KnowformerError
 from knowformer.graph import catalog
+from knowformer.graph.dataset import catalogue_name
 from knowformer.interfaces.commands import answer, audit, calibrate, explain, import_data
+from knowformer.interfaces.commands.reproduce import reproduce_command
 from knowformer.interfaces.console import (
     GraphOption,
     JsonOption,
@@ -26,13 +28,14 @@ from knowformer.interfaces.console import (
     out,
     print_json,
     print_line,
+    print_note,
 )
 from knowformer.interfaces.progress import TrainingDisplay, counting_progress
 from knowformer.interfaces.render import datasets_tables
 from knowformer.interfaces.schemas import dataset_response
 from knowformer.model.config import PresetName
 from knowformer.reasoner import Reasoner, train
-from knowformer.training.config import RunConfig, build_config
+from knowformer.training.config import RunConfig, build_config, recommended_settings
 
 app = typer.Typer(
     help="Reason over knowledge graphs: train a KnowFormer, evaluate it, ask it questions.",
@@ -137,7 +140,9 @@ def train_command(
         assignments += [] if value is None else [f"{key}={value}"]
     chosen: RunConfig | None = None
     if config or preset or assignments or not resume:
-        chosen = build_config(file=config, preset=preset, assignments=assignments)
+        advised = recommended_settings(catalogue_name(graph) if graph else None)
+        chosen = build_config(file=config, preset=preset, assignments=assignments, defaults=advised)
+        _tell_recommended(graph, advised, chosen)
     with TrainingDisplay(err) as display:
         reasoner = train(graph, folder, config=chosen, resume=resume, on_event=display)
     best = read_metrics(folder)["best_validation"]
@@ -150,7 +155,20 @@ def train_command(
     )
     print_line(f"Run folder: {folder}")
     if not can_draw():
-        err.print(f"note: {HOW_TO_GET_PLOTS}", markup=False, highlight=False, soft_wrap=True)
+        print_note(HOW_TO_GET_PLOTS)
+
+
+def _tell_recommended(graph: str | None, advised: dict[str, Any], chosen: RunConfig) -> None:
+    """Says which settings were taken from the data set's recommendation, if any."""
+    final = chosen.model_dump()
+    used = [
+        f"{table}.{key} = {value}"
+        for table, settings in advised.items()
+        for key, value in settings.items()
+        if final[table][key] == value
+    ]
+    if used:
+        print_note(f"settings recommended for {graph}: {', '.join(used)}")
 
 
 @app.command("evaluate")
@@ -190,6 +208,7 @@ app.command("explain")(explain.command)
 app.command("calibrate")(calibrate.command)
 app.command("import")(import_data.command)
 app.command("audit")(audit.command)
+app.command("reproduce")(reproduce_command)
 
 
 def _show_log() -> None:

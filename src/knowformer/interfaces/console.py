@@ -31,7 +31,12 @@ def print_line(text: str) -> None:
     out.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
+def print_note(text: str) -> None:
+    """Prints a remark to standard error, as it is."""
+    err.print(f"note: {text}", markup=False, highlight=False, soft_wrap=True)
+
+
 def print_json(content: Any) -> None:
-    """Prints JSON; names as they are where they can be printed, else as JSON's own escapes."""
+    """Prints JSON: names as they are where they can be printed, else as JSON's own escapes."""
     ascii_only = codecs.lookup(sys.stdout.encoding or "ascii").name != "utf-8"
     sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=ascii_only) + "\n")

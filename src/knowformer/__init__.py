@@ -6,25 +6,37 @@ reasoner = train("umls-pykeen", "runs/umls")
 reasoner.answer(head="aspirin", relation="treats")
 """
 
+from knowformer.answering.results import (
+    Answer,
+    Answers,
+    AnswerStream,
+    MissingFact,
+    MissingFacts,
+    Spread,
+)
 from knowformer.errors import KnowformerError
 from knowformer.evaluation.evaluate import evaluate
 from knowformer.graph.dataset import Dataset, load_dataset
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.model.config import ModelConfig
-from knowformer.reasoner import Answer, Answers, Reasoner, train
+from knowformer.reasoner import Reasoner, train
 from knowformer.training.config import RunConfig, TrainingConfig
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Answer",
+    "AnswerStream",
     "Answers",
     "Dataset",
     "KnowformerError",
     "KnowledgeGraph",
+    "MissingFact",
+    "MissingFacts",
     "ModelConfig",
     "Reasoner",
     "RunConfig",
+    "Spread",
     "TrainingConfig",
     "evaluate",
     "load_dataset",

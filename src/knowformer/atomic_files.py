@@ -1,9 +1,11 @@
-"""Files appear whole or not at all: write beside the target, flush to disk, then rename."""
+"""Files and folders appear whole or not at all: write beside, flush to disk, then rename."""
 
 import os
 import secrets
+import shutil
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from errno import EEXIST
 from pathlib import Path
 
 from knowformer.errors import StorageError
@@ -34,6 +36,50 @@ def atomic_path(target: Path) -> Generator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink()
+
+
+@contextmanager
+def atomic_folder(target: Path, *, replace: bool = False) -> Generator[Path]:
+    """Yields an empty folder beside ``target`` to fill; on success it takes the target's place.
+
+    Args:
+        target: the folder to appear, whole or not at all.
+        replace: take the place of a folder that is there already; without it that is an error.
+
+    Raises:
+        StorageError: the target is there already, or cannot be written.
+    """
+    mark = secrets.token_hex(4)
+    temporary = target.with_name(f".{target.name}.{mark}.partial")
+    aside = target.with_name(f".{target.name}.{mark}.old.partial")
+    try:
+        if not replace and os.path.lexists(target):
+            raise FileExistsError(EEXIST, "there is something of that name already")
+        temporary.mkdir(parents=True)
+        yield temporary
+        for path in [*temporary.iterdir(), temporary]:
+            _flush_to_disk(path)
+        if os.path.lexists(target):
+            target.rename(aside)  # two steps: no system call replaces a folder that is not empty
+        temporary.rename(target)
+    except OSError as error:
+        if aside.exists() and not os.path.lexists(target):
+            aside.rename(target)
+        raise StorageError(
+            f"Expected to write the folder {target}, got '{error.strerror or error}'. "
+            "Choose another folder or free some space."
+        ) from error
+    finally:
+        for left in (temporary, aside):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _flush_to_disk(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def remove_partial_files(folder: Path) -> None:

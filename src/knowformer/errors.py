@@ -7,6 +7,7 @@
         |   `-- DownloadError           a catalogue file could not be fetched or verified
         |-- VocabularyError             a name that the graph or the model does not know
         |-- ConfigError                 a setting that does not exist or cannot work
+        |-- MissingPackageError         an optional package that is not installed
         |-- BackendUnavailableError     a kernel backend that cannot run here
         |-- BundleError                 a run folder that is missing, broken or already in use
         `-- StorageError                a file could not be written
@@ -60,6 +61,17 @@ class VocabularyError(UserError, LookupError):
 
 class ConfigError(UserError, ValueError):
     """A setting that does not exist or cannot work."""
+
+
+class MissingPackageError(UserError):
+    """An optional package that is not installed."""
+
+    def __init__(self, package: str, extra: str | None, purpose: str) -> None:
+        wanted = f"'knowformer[{extra}]'" if extra else package
+        super().__init__(
+            f"Expected the package {package} to {purpose}, found none. Install it with "
+            f"pip install {wanted}."
+        )
 
 
 class BackendUnavailableError(UserError):

@@ -1,87 +1,101 @@
 """Reasoner: load, answer, evaluate; the one facade behind every interface. ``train`` makes runs."""
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
-from jaxtyping import Float
 from torch import Tensor
 
+from knowformer.answering.engine import Engine, Options
+from knowformer.answering.judge import Judge
+from knowformer.answering.missing import Sweep, find_missing_facts
+from knowformer.answering.questions import Question, build_question, question_parts
+from knowformer.answering.results import Answers, AnswerStream, MissingFacts
 from knowformer.artifacts.bundle import (
     Bundle,
     holds_run,
     load_bundle,
+    load_calibration,
     load_config,
     load_run_dataset,
     read_metrics,
+    save_calibration,
+    save_validated_weights,
     save_weights,
     start_run,
     update_metrics,
 )
 from knowformer.artifacts.learning_curve import can_draw, draw_learning_curve
 from knowformer.atomic_files import remove_partial_files
-from knowformer.errors import BundleError, ConfigError
+from knowformer.errors import BundleError, ConfigError, DataError
+from knowformer.evaluation.calibration import Calibration
+from knowformer.evaluation.calibration_fit import fit_calibration
 from knowformer.evaluation.evaluate import Progress, Scorer, evaluate
+from knowformer.evaluation.held_out_candidates import OwnProbability
 from knowformer.evaluation.report import EvaluationReport
-from knowformer.graph.dataset import Dataset, load_dataset, load_graph
-from knowformer.graph.inverse import inverse_of
+from knowformer.explanation.curves import FaithfulnessReport
+from knowformer.explanation.evidence import NUM_PATHS, NUM_PROTOTYPES, EvidenceFinder
+from knowformer.explanation.explainer import AsksFor, Explainer
+from knowformer.explanation.explanation import Explanation
+from knowformer.explanation.test_set import measure_test_set
+from knowformer.graph.dataset import (
+    Dataset,
+    catalogue_name,
+    load_dataset,
+    load_graph,
+    load_labels,
+)
 from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.graph.labels import Labels, read_label_file
 from knowformer.model.knowformer import KnowFormer
-from knowformer.queries.known_answers import KnownAnswers
-from knowformer.training.config import RunConfig, flat_settings
+from knowformer.training.config import (
+    RunConfig,
+    build_config,
+    flat_settings,
+    recommended_settings,
+)
 from knowformer.training.events import Event, read_events
 from knowformer.training.loop import Trainer
 from knowformer.training.plan import choose_batch_size
 
 Evidence = Literal["all", "train"]
 
-
-@dataclass(frozen=True)
-class Answer:
-    """One candidate: an entity, or a relation when that was the question."""
-
-    name: str
-    rank: int
-    score: float
-    probability: float  # the model's own, not calibrated
-    known: bool
-
-
-@dataclass(frozen=True)
-class Answers:
-    """The best candidates for a question, best first."""
-
-    head: str | None
-    relation: str | None
-    tail: str | None
-    asks_for: Literal["head", "relation", "tail"]
-    answers: list[Answer]
-    num_candidates: int
-    num_known: int
-
-    def question(self) -> str:
-        """Returns the question as it is written in the literature."""
-        return f"({self.head or '?'}, {self.relation or '?'}, {self.tail or '?'})"
+_logger = logging.getLogger(__name__)
 
 
 class Reasoner:
     """A trained model with a graph to answer on."""
 
     def __init__(
-        self, bundle: Bundle, graph: KnowledgeGraph, known_facts: Tensor, *, threads: int = 0
+        self,
+        bundle: Bundle,
+        graph: KnowledgeGraph,
+        known_facts: Tensor,
+        *,
+        labels: Labels | None = None,
+        threads: int = 0,
     ) -> None:
         """Binds a loaded run to a graph; use ``from_pretrained``."""
         self.config = bundle.config
         self.dataset = bundle.dataset
         self.model = bundle.model
         self.folder = bundle.folder
+        self.calibration = bundle.calibration
         self.graph = graph
+        self.labels = labels or Labels()
         self._threads = threads
-        self._scorer = Scorer(bundle.model, graph, seed=bundle.config.seed, threads=threads)
-        self._known = KnownAnswers(
-            known_facts, num_entities=len(graph.entities), num_relations=len(graph.relations)
+        self._known_facts = known_facts
+        self._engine = Engine(
+            bundle.model,
+            graph,
+            known_facts=known_facts,
+            judge=Judge(bundle.calibration, _own_probability(bundle.config), graph.relations),
+            labels=self.labels,
+            seed=bundle.config.seed,
+            threads=threads,
         )
 
     @classmethod
@@ -91,6 +105,7 @@ class Reasoner:
         *,
         graph: str | Path | None = None,
         evidence: Evidence = "all",
+        labels: str | Path | None = None,
         threads: int = 0,
     ) -> "Reasoner":
         """Loads a run folder.
@@ -100,6 +115,7 @@ class Reasoner:
             graph: answer on this graph instead: a triples file, a folder or a catalogue name whose
                 relations are among the model's; its entities may all be new.
             evidence: facts to reason from: ``all`` that the data set has, or those of ``train``.
+            labels: a file of ids and readable names, besides those that the data set has.
             threads: CPU threads; 0 takes all cores.
 
         Raises:
@@ -108,13 +124,18 @@ class Reasoner:
         """
         bundle = load_bundle(Path(run))
         dataset = bundle.dataset
+        readable = dataset.labels
+        if graph is not None:
+            readable = readable.updated(load_labels(graph))
+        if labels is not None:
+            readable = readable.updated(read_label_file(Path(labels)))
         if graph is not None:
             other = load_graph(graph, dataset.relations)
-            return cls(bundle, other, other.facts, threads=threads)
+            return cls(bundle, other, other.facts, labels=readable, threads=threads)
         own = dataset.test
         facts = own.known if evidence == "all" else own.graph.facts
         known_graph = KnowledgeGraph(own.graph.entities, own.graph.relations, facts)
-        return cls(bundle, known_graph, own.known, threads=threads)
+        return cls(bundle, known_graph, own.known, labels=readable, threads=threads)
 
     def answer(
         self,
@@ -124,56 +145,104 @@ class Reasoner:
         tail: str | None = None,
         k: int = 10,
         new_only: bool = False,
+        samples: int = 1,
+        progress: Progress | None = None,
     ) -> Answers:
         """Answers a question; give two of head, relation and tail, and get the third.
 
         Args:
-            head: the head's name.
-            relation: the relation's name.
-            tail: the tail's name.
+            head: the head's name, or its readable name.
+            relation: the relation's.
+            tail: the tail's.
             k: how many answers.
             new_only: leave out answers that are known facts.
+            samples: draws of the identity noise; more than one adds a spread to each answer.
+            progress: called with passes of the model done and in all.
 
         Raises:
             ConfigError: not exactly two of the three were given.
             VocabularyError: a name is unknown.
         """
-        given = [part is not None for part in (head, relation, tail)]
-        if sum(given) != 2:
-            raise ConfigError(
-                "Expected two of head, relation and tail, so that the third can be answered, got "
-                f"{sum(given)}."
-            )
-        if k < 1:
-            raise ConfigError(f"Expected a positive number of answers, got {k}.")
-        if relation is None:
-            assert head is not None
-            assert tail is not None
-            scores, likelihoods, known = self._score_relations(head, tail)
-            names = self.graph.relations.names
-        else:
-            scores, likelihoods, known = self._score_entities(head, relation, tail)
-            names = self.graph.entities.names
-        # Scores of different relations do not compare, likelihoods do.
-        order: Tensor = torch.argsort(
-            likelihoods if relation is None else scores, descending=True, stable=True
+        question = self.question(head=head, relation=relation, tail=tail)
+        options = _options(k, new_only, samples)
+        return self._engine.answer([question], options, progress=progress)[0]
+
+    def question(
+        self, *, head: str | None = None, relation: str | None = None, tail: str | None = None
+    ) -> Question:
+        """Resolves names for ``answer_many``; raises what ``answer`` raises."""
+        return build_question(self.graph, self.labels, head=head, relation=relation, tail=tail)
+
+    def answer_many(
+        self, questions: Iterable[Any], *, k: int = 10, new_only: bool = False, samples: int = 1
+    ) -> AnswerStream:
+        """Answers many questions in their order, in bounded memory, while they are iterated over.
+
+        Args:
+            questions: each (head, relation, tail) or a mapping with these keys, None or "?" for
+                what is asked; or what ``question`` returned.
+            k: how many answers each.
+            new_only: leave out answers that are known facts.
+            samples: draws of the identity noise.
+
+        Raises:
+            ConfigError: not exactly two of the three were given (on iterating, as below).
+            VocabularyError: a name is unknown.
+        """
+
+        def resolved() -> Iterator[Question]:
+            for given in questions:
+                known = isinstance(given, Question)
+                yield given if known else self.question(**question_parts(given))
+
+        return AnswerStream(self._engine.stream(resolved(), _options(k, new_only, samples)))
+
+    def missing_facts(
+        self,
+        relation: str,
+        *,
+        k: int = 10,
+        sweep: Sweep = "heads",
+        every_entity: bool = False,
+        progress: Progress | None = None,
+    ) -> MissingFacts:
+        """Ranks the most probable facts of a relation that are not known.
+
+        Args:
+            relation: the relation's name, or its readable name.
+            k: how many facts.
+            sweep: ask every head of the relation for tails, or every tail for heads; the side with
+                fewer entities is quicker.
+            every_entity: ask every entity of the graph, not only those that have the relation.
+            progress: called with entities asked and to ask.
+        """
+        number = self.labels.find_relation(relation, self.graph.relations)
+        return find_missing_facts(
+            self._engine,
+            number,
+            k=_options(k, False, 1).k,
+            sweep=sweep,
+            every_entity=every_entity,
+            progress=progress,
         )
-        probabilities = likelihoods.exp()
-        if new_only:
-            order = order[~known[order]]
-        chosen: list[int] = order[:k].tolist()
-        return Answers(
-            head=head,
-            relation=relation,
-            tail=tail,
-            asks_for="relation" if relation is None else ("head" if head is None else "tail"),
-            answers=[
-                Answer(names[i], rank, scores[i].item(), probabilities[i].item(), bool(known[i]))
-                for rank, i in enumerate(chosen, start=1)
-            ],
-            num_candidates=len(scores),
-            num_known=int(known.sum()),
+
+    def calibrate(self, *, progress: Progress | None = None) -> Calibration:
+        """Fits probabilities to the run's validation facts anew, and stores them in its folder.
+
+        Raises:
+            DataError: there are too few validation facts.
+        """
+        valid = self.dataset.for_training().valid
+        same_graph = self.dataset.test.graph is valid.graph
+        calibration = fit_calibration(
+            Scorer(self.model, valid.graph, seed=self.config.seed, threads=self._threads),
+            valid,
+            own=_own_probability(self.config),
+            seed=self.config.seed,
+            num_test_facts=len(self.dataset.test.facts) if same_graph else 0,
+            progress=progress,
         )
+        return save_calibration(self.folder, calibration)
 
     def evaluate(
         self,
@@ -195,41 +264,65 @@ class Reasoner:
             threads=self._threads,
             progress=progress,
             trained_on=self.dataset.train.graph,
+            calibration=self.calibration,
         )
 
-    def _score_entities(
-        self, head: str | None, relation: str, tail: str | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns score, log-probability and whether it is known, of every entity."""
-        relations = torch.tensor([self.graph.relations.id(relation)])
-        if head is None:
-            # Who has this tail? The same question read backwards.
-            relations = inverse_of(relations, len(self.graph.relations))
-        asked_from = head if head is not None else tail
-        assert asked_from is not None
-        heads = torch.tensor([self.graph.entities.id(asked_from)])
-        scores = self._scorer.score(heads, relations)
-        known = self._known.mask(heads, relations)
-        return scores[0], self._log_probabilities(scores)[0], known[0]
+    def explain(
+        self,
+        *,
+        head: str,
+        relation: str,
+        tail: str,
+        asks_for: AsksFor = "tail",
+        k: int = NUM_PATHS,
+        num_prototypes: int = NUM_PROTOTYPES,
+    ) -> Explanation:
+        """Explains an answer: paths, prototypes, and what the answer loses without them.
 
-    def _score_relations(self, head: str, tail: str) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns the same of (head, r, tail) for every relation r that has a name."""
-        relations = torch.arange(len(self.graph.relations))
-        heads = torch.full_like(relations, self.graph.entities.id(head))
-        at = self.graph.entities.id(tail)
-        scores = self._scorer.score(heads, relations)
-        known = self._known.mask(heads, relations)
-        return scores[:, at], self._log_probabilities(scores)[:, at], known[:, at]
+        Args:
+            head: the head's name, or its readable name.
+            relation: the relation's.
+            tail: the tail's.
+            asks_for: ``tail`` explains it as the answer to (head, relation, ?), ``head`` the head
+                as the answer to (?, relation, tail).
+            k: how many paths.
+            num_prototypes: how many entities that the answer attends to.
 
-    def _log_probabilities(self, scores: Float[Tensor, "B V"]) -> Float[Tensor, "B V"]:
-        """What the loss makes of scores, as logarithms: a softmax over entities, or a sigmoid each.
-
-        Unlike raw scores, these compare across relations; unlike probabilities, they do not end in
-        ties at 0 and 1.
+        Raises:
+            VocabularyError: a name is unknown.
         """
-        if self.config.training.loss == "cross_entropy":
-            return scores.log_softmax(-1)
-        return torch.nn.functional.logsigmoid(scores)
+        if k < 1 or num_prototypes < 1:
+            raise ConfigError(
+                f"Expected a positive number of paths and prototypes, got {k} and {num_prototypes}."
+            )
+        return self._explainer.explain(
+            head, relation, tail, asks_for=asks_for, num_paths=k, num_prototypes=num_prototypes
+        )
+
+    @cached_property
+    def _explainer(self) -> Explainer:
+        seed = self.config.seed
+        finder = EvidenceFinder(self.model, self.graph, self._known_facts, seed=seed)
+        return Explainer(finder, labels=self.labels, seed=seed)
+
+    def measure_faithfulness(
+        self,
+        num_predictions: int = 200,
+        *,
+        graph: str | Path | None = None,
+        progress: Progress | None = None,
+    ) -> FaithfulnessReport:
+        """Explains test facts, and says how far the explanations can be trusted.
+
+        Args:
+            num_predictions: test facts to explain, each asked for its head or its tail.
+            graph: take the test facts of this data set, not of the run's own.
+            progress: called with predictions done and predictions in all.
+        """
+        seed, dataset = self.config.seed, self.dataset
+        if graph is not None:
+            dataset = load_dataset(graph, seed=seed, relations=self.dataset.relations)
+        return measure_test_set(self.model, dataset, num_predictions, seed=seed, progress=progress)
 
 
 def train(
@@ -239,6 +332,7 @@ def train(
     config: RunConfig | None = None,
     resume: bool = False,
     on_event: Callable[[Event], None] | None = None,
+    keep_validations: bool = False,
 ) -> Reasoner:
     """Trains a model and leaves a run folder behind.
 
@@ -246,9 +340,11 @@ def train(
         graph: a catalogue name, a folder, a triples file, or a data set already loaded; may be None
             when resuming, as the run folder has all facts.
         out: the run folder.
-        config: the settings; the defaults if not given.
+        config: the settings; if not given, the defaults with what is recommended for the graph.
         resume: go on with the run in ``out`` if there is one; its settings must be the same.
         on_event: called with each event of training.
+        keep_validations: keep the weights of every validation, not only those chosen; see
+            ``artifacts.bundle.load_validated_weights``.
 
     Returns:
         A reasoner with the weights that did best on validation.
@@ -264,7 +360,7 @@ def train(
             raise BundleError(
                 f"Expected a run to go on with in {folder}, found none. Name a graph to train on."
             )
-        config = config or RunConfig()
+        config = config or recommended_config(graph)
         dataset = graph if isinstance(graph, Dataset) else load_dataset(graph, seed=config.seed)
         config = _with_batch_size(config, dataset)
         start_run(folder, config, dataset)
@@ -273,7 +369,17 @@ def train(
         save_weights(folder, model)
         update_metrics(folder, {"best_validation": _public(event)})
 
-    trainer = Trainer(dataset.for_training(), config, folder, on_event=on_event, on_best=keep_best)
+    def keep(model: KnowFormer, event: Event) -> None:
+        save_validated_weights(folder, model, event["step"])
+
+    trainer = Trainer(
+        dataset.for_training(),
+        config,
+        folder,
+        on_event=on_event,
+        on_best=keep_best,
+        on_validated=keep if keep_validations else None,
+    )
     if on_event is not None:
         plan = trainer.plan()
         on_event({"kind": "plan", "fits": plan.fits, **asdict(plan)})
@@ -289,6 +395,7 @@ def train(
             folder / "learning_curve.png",
             title=f"{dataset.name}, seed {config.seed}",
         )
+    _calibrate_once(folder, config.threads, on_event)
     return Reasoner.from_pretrained(folder, threads=config.threads)
 
 
@@ -297,6 +404,40 @@ def _with_batch_size(config: RunConfig, dataset: Dataset) -> RunConfig:
     size = config.training.batch_size or choose_batch_size(config, dataset.train.graph)
     training = config.training.model_copy(update={"batch_size": size})
     return config.model_copy(update={"training": training})
+
+
+def _calibrate_once(folder: Path, threads: int, on_event: Callable[[Event], None] | None) -> None:
+    """Fits probabilities at the end of a run, unless that was done."""
+    if load_calibration(folder) is not None:
+        return
+
+    def tell(done: int, total: int) -> None:
+        if on_event is not None:
+            on_event({"kind": "calibration", "done": done, "total": total})
+
+    try:
+        Reasoner.from_pretrained(folder, threads=threads).calibrate(progress=tell)
+    except DataError as error:
+        _logger.info("Probabilities are not calibrated. %s", error)
+
+
+def _own_probability(config: RunConfig) -> OwnProbability:
+    """What the loss makes of scores."""
+    return "softmax" if config.training.loss == "cross_entropy" else "sigmoid"
+
+
+def _options(k: int, new_only: bool, samples: int) -> Options:
+    if k < 1:
+        raise ConfigError(f"Expected a positive number of answers, got {k}.")
+    if samples < 1:
+        raise ConfigError(f"Expected a positive number of samples, got {samples}.")
+    return Options(k, new_only, samples)
+
+
+def recommended_config(graph: str | Path | Dataset) -> RunConfig:
+    """Returns the settings of a run for which none were given."""
+    name = None if isinstance(graph, Dataset) else catalogue_name(graph)
+    return build_config(defaults=recommended_settings(name))
 
 
 def _stored_settings(folder: Path, wanted: RunConfig | None) -> RunConfig:

@@ -1,6 +1,9 @@
 """Named tensors on disk: safetensors in and out, written atomically, broken files named."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
@@ -24,6 +27,23 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     Raises:
         BundleError: the file is missing or damaged.
     """
+    with _opened(path) as file:
+        names: list[str] = list(file.keys())
+        return {name: file.get_tensor(name) for name in names}, file.metadata() or {}
+
+
+def read_metadata(path: Path) -> dict[str, str]:
+    """Reads the strings that ``write_tensors`` wrote, and no tensor.
+
+    Raises:
+        BundleError: the file is missing or damaged.
+    """
+    with _opened(path) as file:
+        return file.metadata() or {}
+
+
+@contextmanager
+def _opened(path: Path) -> Generator[Any]:
     if not path.is_file():
         raise BundleError(
             f"Expected {path.name} in {path.parent}, found none. The folder is not whole; copy it "
@@ -31,9 +51,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         )
     try:
         with safe_open(path, framework="pt") as file:
-            names: list[str] = list(file.keys())
-            metadata: dict[str, str] = file.metadata() or {}
-            return {name: file.get_tensor(name) for name in names}, metadata
+            yield file
     except (OSError, SafetensorError) as error:
         raise BundleError(
             f"Expected whole safetensors in {path}, got: {error}. The file is damaged; copy it "

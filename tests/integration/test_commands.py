@@ -29,8 +29,13 @@ def read_events(run: Path) -> list[dict[str, Any]]:
 def test_a_run_folder_has_the_files_that_the_bundle_names(family_run: Path):
     assert bundle.__doc__
     named = set(re.findall(r"^([\w.]+\.\w+) ", bundle.__doc__, flags=re.MULTILINE))
-    assert len(named) == 9
-    assert {path.name for path in family_run.iterdir()} == named
+    assert len(named) == 10
+    # Six validation facts are too few to fit probabilities on.
+    assert {path.name for path in family_run.iterdir()} == named - {"calibration.json"}
+
+
+def test_enough_validation_facts_give_a_calibration(nations_run: Path):
+    assert (nations_run / "calibration.json").is_file()
 
 
 def test_no_file_of_a_run_is_a_pickle(family_run: Path):
@@ -85,7 +90,9 @@ def test_evaluating_prints_the_promised_shape_and_twice_the_same_numbers(
 ):
     first = read_json("evaluate", nations_run, "--threads", "1")
     named = {"protocol", "head", "tail", *POLICIES}
-    assert first.keys() == named | {"categories", "link_prediction", "seconds", "command"}
+    assert first.keys() == named | {
+        *("categories", "link_prediction", "calibration", "seconds", "command")
+    }
     for policy in POLICIES:
         assert first[policy].keys() == METRIC_NAMES
     for side in ("head", "tail"):
@@ -152,6 +159,7 @@ def test_tails_are_answered_and_known_facts_marked(
         "asks_for": "tail",
         "candidates": 14,
         "known": sum(answer["known"] for answer in answers),
+        "probability_kind": "calibrated",
     }
     folder = Path(knowformer.__file__).parent / "graph" / "embedded" / "nations"
     facts = set().union(

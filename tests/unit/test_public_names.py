@@ -4,13 +4,17 @@ import knowformer
 def test_the_public_names_are_these_and_no_others() -> None:
     assert knowformer.__all__ == [
         "Answer",
+        "AnswerStream",
         "Answers",
         "Dataset",
         "KnowformerError",
         "KnowledgeGraph",
+        "MissingFact",
+        "MissingFacts",
         "ModelConfig",
         "Reasoner",
         "RunConfig",
+        "Spread",
         "TrainingConfig",
         "evaluate",
         "load_dataset",

@@ -6,12 +6,17 @@ dataset.json            names: relations, and the entities of each graph
 facts.safetensors       facts as ids: of each graph and of each split
 metrics.json            the validation of the kept weights, then each evaluation
 environment.json        hardware, versions, commit
+calibration.json        scores to probabilities, if there were enough validation facts
 events.jsonl            the record of training
 learning_curve.png      its picture
 checkpoint.safetensors  what --resume goes on from
+validations/            weights of every validation, if they were asked for
 """
 
+import hashlib
 import json
+import logging
+import shutil
 import tomllib
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -21,19 +26,26 @@ from typing import Any
 
 import torch
 from pydantic import BaseModel, ValidationError
+from torch import Tensor
 
 from knowformer.atomic_files import write_text
 from knowformer.environment import describe_environment
 from knowformer.errors import BundleError, ConfigError, StorageError
+from knowformer.evaluation.calibration import FORMAT_VERSION as CALIBRATION_VERSION
+from knowformer.evaluation.calibration import Calibration
 from knowformer.graph.dataset import Dataset, Split, SplitName
 from knowformer.graph.inverse import num_with_inverses
 from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.graph.labels import Labels
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.model.knowformer import KnowFormer
 from knowformer.tensor_files import read_tensors, write_tensors
 from knowformer.training.config import RunConfig, parse_config, to_toml
 
+_logger = logging.getLogger(__name__)
+
 FORMAT_VERSION = 1
+VALIDATIONS_FOLDER = "validations"
 SPLIT_NAMES: tuple[SplitName, ...] = ("train", "valid", "test")
 
 
@@ -45,6 +57,8 @@ class _DatasetFile(BaseModel):
     relations: list[str]
     graphs: list[list[str]]  # entity names of each graph
     graph_of_split: dict[SplitName, int]
+    entity_names: dict[str, str] = {}  # readable names by id, where the data set has them
+    relation_names: dict[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -55,6 +69,7 @@ class Bundle:
     config: RunConfig
     dataset: Dataset
     model: KnowFormer
+    calibration: Calibration | None = None
 
 
 def holds_run(folder: Path) -> bool:
@@ -87,6 +102,8 @@ def start_run(folder: Path, config: RunConfig, dataset: Dataset) -> None:
         relations=list(dataset.relations),
         graphs=[list(graph.entities) for graph in graphs],
         graph_of_split={name: graphs.index(splits[name].graph) for name in SPLIT_NAMES},
+        entity_names=dict(dataset.labels.entities),
+        relation_names=dict(dataset.labels.relations),
     )
     facts = {f"graph.{number}": graph.facts for number, graph in enumerate(graphs)}
     for name, split in splits.items():
@@ -119,6 +136,29 @@ def _all_or_nothing(folder: Path) -> Generator[None]:
 def save_weights(folder: Path, model: KnowFormer) -> None:
     """Writes the weights atomically."""
     write_tensors(folder / "model.safetensors", model.state_dict())
+
+
+def save_validated_weights(folder: Path, model: KnowFormer, step: int) -> None:
+    """Writes the weights of one validation atomically, beside those of the others."""
+    write_tensors(_validated_path(folder, step), model.state_dict())
+
+
+def load_validated_weights(folder: Path, step: int) -> dict[str, Tensor]:
+    """Loads the weights that a run had at a validation.
+
+    Raises:
+        BundleError: they were not kept, or the file is broken.
+    """
+    return read_tensors(_validated_path(folder, step))[0]
+
+
+def remove_validated_weights(folder: Path) -> None:
+    """Removes the weights of all validations, if they were kept; those chosen stay."""
+    shutil.rmtree(folder / VALIDATIONS_FOLDER, ignore_errors=True)
+
+
+def _validated_path(folder: Path, step: int) -> Path:
+    return folder / VALIDATIONS_FOLDER / f"step{step:08d}.safetensors"
 
 
 def load_config(folder: Path) -> RunConfig:
@@ -155,7 +195,46 @@ def load_bundle(folder: Path) -> Bundle:
             f"Expected the weights of this run's settings in {path}, got others. Was config.toml "
             "edited after training?"
         ) from error
-    return Bundle(folder, config, dataset, model.eval())
+    return Bundle(folder, config, dataset, model.eval(), load_calibration(folder))
+
+
+def save_calibration(folder: Path, calibration: Calibration) -> Calibration:
+    """Writes a calibration, tied to the weights that it was fitted for."""
+    tied = calibration.model_copy(update={"weights_sha256": _weights_sha256(folder)})
+    write_json(folder / "calibration.json", tied.model_dump(mode="json"))
+    return tied
+
+
+def load_calibration(folder: Path) -> Calibration | None:
+    """Loads a run's calibration; None when there is none, or when the weights have changed since.
+
+    Raises:
+        BundleError: the file is damaged.
+    """
+    path = folder / "calibration.json"
+    if not path.exists():
+        return None
+    remedy = f"Remake it with 'knowformer calibrate {folder}'."
+    try:
+        calibration = Calibration.model_validate_json(_read_text(path))
+    except ValidationError as error:
+        raise BundleError(
+            f"Expected a calibration in {path}, got: {_first(error)}. {remedy}"
+        ) from None
+    if calibration.format_version > CALIBRATION_VERSION:
+        raise BundleError(
+            f"Expected format {CALIBRATION_VERSION} or older in {path}, got "
+            f"{calibration.format_version}. Update knowformer."
+        )
+    if calibration.weights_sha256 != _weights_sha256(folder):
+        _logger.warning("%s was fitted for other weights and is not used. %s", path, remedy)
+        return None
+    return calibration
+
+
+def _weights_sha256(folder: Path) -> str:
+    with (folder / "model.safetensors").open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def load_run_dataset(folder: Path) -> Dataset:
@@ -182,7 +261,8 @@ def load_run_dataset(folder: Path) -> Dataset:
             name: Split(name, graphs[number], facts[f"{name}.facts"], facts[f"{name}.known"])
             for name, number in names.graph_of_split.items()
         }
-        return Dataset(names.name, *(splits[name] for name in SPLIT_NAMES))
+        labels = Labels(names.entity_names, names.relation_names)
+        return Dataset(names.name, *(splits[name] for name in SPLIT_NAMES), labels=labels)
     except (KeyError, IndexError) as error:
         raise BundleError(
             f"Expected facts for every split in {folder / 'facts.safetensors'}, found no {error}."

@@ -9,11 +9,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from knowformer.evaluation.categories import CATEGORIES, relation_categories
+from knowformer.evaluation.calibration import Calibration
 from knowformer.evaluation.link_prediction import auroc, average_precision, sample_unlinked
 from knowformer.evaluation.metrics import rank_metrics
 from knowformer.evaluation.ranks import Ranks, filtered_ranks
+from knowformer.evaluation.reliability import CalibrationReport, measure_calibration
 from knowformer.evaluation.report import EvaluationReport, Protocol, metrics_by_policy
+from knowformer.graph.categories import CATEGORIES, relation_categories
 from knowformer.graph.dataset import Dataset, Split
 from knowformer.graph.inverse import base_relation, is_inverse, with_inverse_facts
 from knowformer.graph.knowledge_graph import KnowledgeGraph
@@ -45,7 +47,7 @@ class Scorer:
         self.model = model
         self.graph = graph
         self._workers = shared_workers(threads)
-        self._noise = identity_noise(
+        self.identity_noise = identity_noise(
             model.config, graph.entity_keys, seed=seed, draw=f"inference-{sample}"
         )
 
@@ -62,7 +64,7 @@ class Scorer:
         distinct: Tensor
         distinct, row = torch.unique(relations, return_inverse=True)
         with torch.inference_mode():
-            weights = model.weights(self._noise)
+            weights = model.weights(self.identity_noise)
             vectors = one_by_one(model.steady_relation_vectors(distinct), len(distinct))
 
         def score_chunk(chunk: Tensor) -> Tensor:
@@ -125,6 +127,7 @@ def evaluate(
     threads: int = 0,
     progress: Progress | None = None,
     trained_on: KnowledgeGraph | None = None,
+    calibration: Calibration | None = None,
 ) -> EvaluationReport:
     """Evaluates a model on a split of a data set by filtered ranking.
 
@@ -136,6 +139,7 @@ def evaluate(
         threads: CPU threads, 0 for all cores; they change the speed, not the numbers.
         progress: called with facts done and facts in all.
         trained_on: the graph the model was trained on, if it is not the data set's training graph.
+        calibration: the model's, to be judged as well; not on ``train``, whose facts it sees.
     """
     started = time.perf_counter()
     split = dataset.split(split_name)
@@ -152,22 +156,36 @@ def evaluate(
         tail=metrics_by_policy(ranks[~asks_head]),
         categories=_by_category(ranks, directed, dataset),
         link_prediction=_link_prediction(scorer, split, seed),
+        calibration=_calibration(scorer, split, calibration, seed, progress),
         seconds=round(time.perf_counter() - started, 3),
         command=shlex.join(sys.argv),
     )
 
 
+def _calibration(
+    scorer: Scorer,
+    split: Split,
+    calibration: Calibration | None,
+    seed: int,
+    progress: Progress | None,
+) -> CalibrationReport | None:
+    if calibration is None or split.name == "train":
+        return None
+    return measure_calibration(scorer, split, calibration, seed=seed, progress=progress)
+
+
 def _link_prediction(scorer: Scorer, split: Split, seed: int) -> dict[str, float] | None:
-    """Scores the split's facts and as many pairs that are not linked."""
-    if len(split.graph.relations) != 1:
+    """Scores the split's facts and as many pairs that are not linked, each from both its ends."""
+    num_relations = len(split.graph.relations)
+    if num_relations != 1:
         return None
     pairs = torch.cat([split.facts, sample_unlinked(split, seed=seed)])
-    scores = torch.cat(
-        [
-            scorer.score(part[:, 0], part[:, 1]).gather(1, part[:, 2:]).squeeze(1)
-            for part in pairs.split(BATCH_SIZE)
-        ]
-    )
+    directed = with_inverse_facts(pairs, num_relations)
+    of_direction = torch.zeros(len(directed))
+    for batch, positions in evaluation_batches(directed, num_relations, BATCH_SIZE):
+        of_batch = scorer.score(batch.heads, batch.relations)
+        of_direction[positions] = of_batch[batch.rows, batch.tails]
+    scores = of_direction.view(2, -1).mean(0)
     positives, negatives = scores[: len(split.facts)], scores[len(split.facts) :]
     if len(negatives) == 0:
         return None

@@ -1,7 +1,7 @@
 """AUROC and average precision of facts against sampled pairs, for graphs with one kind of edge.
 
 NBFNet's protocol: as many negative pairs as facts, drawn uniformly from the pairs that are not
-linked in any split; a pair is scored as a question from its first entity.
+linked in any split; a pair's score is the mean of the questions from its one end and its other.
 """
 
 import torch

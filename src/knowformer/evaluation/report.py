@@ -4,10 +4,15 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from knowformer.evaluation.metrics import Metrics, rank_metrics
+from knowformer.evaluation.metrics import HITS_AT, Metrics, rank_metrics
 from knowformer.evaluation.ranks import TIE_POLICIES, Ranks, TiePolicy
+from knowformer.evaluation.reliability import CalibrationReport
+from knowformer.tables import Cell, Column, TableView, Tabular
 
 MetricsByPolicy = dict[TiePolicy, Metrics]
+
+METRIC_NAMES = ("mrr", *(f"hits@{k}" for k in HITS_AT), "mr")
+SHOWN_POLICIES: tuple[TiePolicy, ...] = ("realistic", "pessimistic", "optimistic")
 
 
 class Protocol(BaseModel):
@@ -28,7 +33,7 @@ class Protocol(BaseModel):
     noise: str
 
 
-class EvaluationReport(BaseModel):
+class EvaluationReport(Tabular, BaseModel):
     """Metrics under each tie policy; ``head`` and ``tail`` are the sides that were asked for."""
 
     model_config = ConfigDict(frozen=True)
@@ -42,6 +47,8 @@ class EvaluationReport(BaseModel):
     categories: dict[str, dict[str, Any]]
     link_prediction: dict[str, float] | None
     """AUROC and average precision; only of graphs with one relation."""
+    calibration: CalibrationReport | None = None
+    """How well probabilities keep their word, if the run has a calibration."""
     seconds: float
     command: str
 
@@ -49,6 +56,41 @@ class EvaluationReport(BaseModel):
     def mrr(self) -> float:
         """The headline: realistic mean reciprocal rank."""
         return self.realistic["mrr"]
+
+    def table(self) -> TableView:
+        """Returns the metrics by tie policy, side and relation category, under their protocol."""
+        named = [(policy, getattr(self, policy)) for policy in SHOWN_POLICIES]
+        named += [("head side", self.head["realistic"]), ("tail side", self.tail["realistic"])]
+        for category, row in self.categories.items():
+            count = row["num_facts"]
+            sides = [(f"{category} {side} ({count:,})", row[side]) for side in ("head", "tail")]
+            named += sides if count else []
+        rows: list[list[Cell]] = [[name, *(m[key] for key in METRIC_NAMES)] for name, m in named]
+        columns = [Column("ranks")]
+        columns += [
+            Column(key.upper(), decimals=1 if key == "mr" else 3, is_number=True)
+            for key in METRIC_NAMES
+        ]
+        protocol = self.protocol
+        title = (
+            f"{protocol.dataset}, {protocol.split}: {protocol.num_facts:,} facts asked both ways, "
+            f"{protocol.num_candidates:,} candidates"
+        )
+        return TableView(title, columns, rows, self._caption(), sections=frozenset({2, 4}))
+
+    def _caption(self) -> str:
+        protocol, parts = self.protocol, list[str]()
+        if self.link_prediction:
+            auroc, precision = (self.link_prediction[n] for n in ("auroc", "average_precision"))
+            parts.append(f"AUROC {auroc:.3f}, average precision {precision:.3f}")
+        if self.calibration:
+            error = self.calibration.expected_calibration_error
+            parts.append(
+                f"expected calibration error {error.after:.4f} (the model's own probabilities: "
+                f"{error.before:.4f})"
+            )
+        parts += [protocol.setting, protocol.filter, protocol.selection, f"{self.seconds:.1f} s"]
+        return "; ".join(parts)
 
 
 def metrics_by_policy(ranks: Ranks) -> MetricsByPolicy:

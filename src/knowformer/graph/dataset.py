@@ -7,12 +7,12 @@ predicted, the graph whose facts may be used for it, and the facts known to be t
     folder NAME beside NAME_ind             valid on NAME's graph, test on NAME_ind's
     folder with train, msg, valid, test     valid and test are predicted from msg
     file, or folder with train alone        split by a seed
-    folder with edges.txt                   one kind of edge, split 85/5/10 by a seed
+    folder with edges.txt                   one kind of edge, no direction, split 85/5/10 by a seed
 """
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +23,7 @@ from torch import Tensor
 from knowformer.errors import DataError
 from knowformer.graph import catalog
 from knowformer.graph.knowledge_graph import KnowledgeGraph, number_facts
+from knowformer.graph.labels import Labels, read_labels
 from knowformer.graph.triples_io import NamedTriple, read_edges, read_triples
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.seeding import generator
@@ -58,6 +59,7 @@ class Dataset:
     train: Split
     valid: Split
     test: Split
+    labels: Labels = field(default_factory=Labels)
 
     @property
     def relations(self) -> Vocabulary:
@@ -110,7 +112,7 @@ def load_dataset(
     path = _resolve(source)
     if path.is_file():
         return _from_single_file(path, read_triples(path), seed, relations)
-    return _from_folder(path, seed, relations)
+    return replace(_from_folder(path, seed, relations), labels=read_labels(path))
 
 
 def load_graph(source: str | Path, relations: Vocabulary) -> KnowledgeGraph:
@@ -126,6 +128,18 @@ def load_graph(source: str | Path, relations: Vocabulary) -> KnowledgeGraph:
         return KnowledgeGraph.from_triples(_read_part(path, relations), relations=relations)
     split = _from_folder(path, 0, relations).test
     return KnowledgeGraph(split.graph.entities, relations, split.known)
+
+
+def load_labels(source: str | Path) -> Labels:
+    """Loads the readable names that a source has; a single file has none."""
+    path = _resolve(source)
+    return read_labels(path) if path.is_dir() else Labels()
+
+
+def catalogue_name(source: str | Path) -> str | None:
+    """Returns the source if it is a name of the catalogue, and not a path that exists."""
+    name = str(source)
+    return name if name in catalog.entries() and not Path(name).exists() else None
 
 
 def _resolve(source: str | Path) -> Path:
@@ -152,9 +166,7 @@ def _is_split(folder: Path) -> bool:
 def _from_folder(folder: Path, seed: int, relations: Vocabulary | None) -> Dataset:
     name = folder.resolve().name
     if (folder / "edges.txt").is_file():
-        path = folder / "edges.txt"
-        triples = read_edges(path, HOMOGENEOUS_RELATION)
-        return _from_single_file(path, triples, seed, relations, shares=(0.05, 0.10))
+        return _from_edges(folder / "edges.txt", seed, relations)
     train = read_triples(folder / "train.txt")
     if not _is_split(folder):
         return _from_single_file(folder / "train.txt", train, seed, relations)
@@ -249,19 +261,17 @@ def _from_single_file(
     triples: list[NamedTriple],
     seed: int,
     relations: Vocabulary | None,
-    *,
-    shares: tuple[float, float] = (0.1, 0.1),
 ) -> Dataset:
     """Splits by a seed; a fact is held out only if its names still occur in the facts that stay."""
     triples = list(dict.fromkeys(triples))
-    wanted = [int(len(triples) * share) for share in shares]
+    wanted = len(triples) // 10
     left = Counter(name for triple in triples for name in set(_tagged(triple)))
     order: list[int] = torch.randperm(len(triples), generator=generator(seed, "split")).tolist()
     parts: list[list[NamedTriple]] = [[], []]
     held_out: set[int] = set()
     for number in order:
-        part = 0 if len(parts[0]) < wanted[0] else 1
-        if len(parts[part]) >= wanted[part]:
+        part = 0 if len(parts[0]) < wanted else 1
+        if len(parts[part]) >= wanted:
             break
         names = set(_tagged(triples[number]))
         if all(left[name] > 1 for name in names):
@@ -275,7 +285,30 @@ def _from_single_file(
             f"in {path}. Give a folder with train.txt, valid.txt and test.txt instead."
         )
     train = [triple for number, triple in enumerate(triples) if number not in held_out]
-    name = path.parent.resolve().name if path.stem in {"train", "edges"} else path.stem
+    name = path.parent.resolve().name if path.stem == "train" else path.stem
+    return _transductive(name, train, valid, test, _relations_of(path, train, relations))
+
+
+def _from_edges(path: Path, seed: int, relations: Vocabulary | None) -> Dataset:
+    """Splits edges as NBFNet does: 85/5/10, uniformly at random, whatever becomes of their nodes.
+
+    An edge has no direction, a fact has one. It is drawn: the order in which a file names two nodes
+    may follow something else, which a model would find in the graph and use.
+    """
+    edges = list(dict.fromkeys(read_edges(path, HOMOGENEOUS_RELATION)))
+    random = generator(seed, "split")
+    order: list[int] = torch.randperm(len(edges), generator=random).tolist()
+    swap: list[bool] = (torch.rand(len(edges), generator=random) < 0.5).tolist()
+    facts = [
+        (t, r, h) if swapped else (h, r, t) for (h, r, t), swapped in zip(edges, swap, strict=True)
+    ]
+    drawn = [facts[number] for number in order]
+    num_train, num_valid = int(0.85 * len(drawn)), int(0.05 * len(drawn))
+    valid, test = drawn[num_train : num_train + num_valid], drawn[num_train + num_valid :]
+    if not valid:
+        raise DataError(f"Expected at least 20 edges to split 85/5/10, got {len(drawn)} in {path}.")
+    train = drawn[:num_train]
+    name = path.parent.resolve().name
     return _transductive(name, train, valid, test, _relations_of(path, train, relations))
 
 

@@ -16,7 +16,7 @@ def read_triples(path: Path) -> list[NamedTriple]:
     Raises:
         DataError: the file is missing, empty, not UTF-8, or a line has not three named columns.
     """
-    triples = [(head, relation, tail) for head, relation, tail in _read_columns(path, COLUMNS)]
+    triples = [(head, relation, tail) for head, relation, tail in read_columns(path, COLUMNS)]
     if not triples:
         raise DataError(
             f"Expected triples in {path}, got an empty file. Each line needs "
@@ -27,10 +27,15 @@ def read_triples(path: Path) -> list[NamedTriple]:
 
 def read_edges(path: Path, relation: str) -> list[NamedTriple]:
     """Reads ``u<TAB>v`` lines of a graph with one kind of edge as triples of ``relation``."""
-    return [(head, relation, tail) for head, tail in _read_columns(path, ("u", "v"))]
+    return [(head, relation, tail) for head, tail in read_columns(path, ("u", "v"))]
 
 
-def _read_columns(path: Path, columns: tuple[str, ...]) -> Iterator[list[str]]:
+def read_columns(path: Path, columns: tuple[str, ...]) -> Iterator[list[str]]:
+    """Yields the fields of each line of UTF-8 TSV, one per named column, passing over blank lines.
+
+    Raises:
+        DataError: the file is missing, not UTF-8, or a line has other columns.
+    """
     layout = "<TAB>".join(columns)
     for number, line in enumerate(_read_lines(path), start=1):
         if not line or line.isspace():

@@ -8,6 +8,9 @@ import numpy.typing as npt
 from knowformer.errors import VocabularyError, suggest
 from knowformer.seeding import name_keys
 
+MANY_NAMES = 60  # more than that are not listed in a message
+SOME_NAMES = 12  # of many relations, to show what they look like
+
 
 class Vocabulary:
     """An immutable list of distinct names, numbered in order of first appearance."""
@@ -49,9 +52,13 @@ class Vocabulary:
             ) from None
 
     def hint(self, name: str) -> str:
-        """Returns near spellings of an unknown name, else all names if they are few."""
+        """Returns near spellings of an unknown name, else names that exist if that may help."""
         near = suggest(name, self.names)
-        return near if near or len(self) > 60 else f" Known: {', '.join(self.names)}."
+        if near or (self.kind != "relation" and len(self) > MANY_NAMES):
+            return near
+        shown = len(self) if len(self) <= MANY_NAMES else SOME_NAMES
+        more = f" and {len(self) - shown:,} more" if len(self) > shown else ""
+        return f" Known: {', '.join(self.names[:shown])}{more}."
 
     def keys(self) -> npt.NDArray[np.uint64]:
         """Returns a stable 64-bit key per name, whatever its id."""

@@ -1,29 +1,41 @@
 """The ``knowformer`` command. Exit codes: 0 good, 2 the input is at fault, 1 our fault."""
 
-import codecs
 import io
-import json
 import logging
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from knowformer import __version__
 from knowformer.allocator import keep_freed_memory
 from knowformer.artifacts.bundle import read_metrics, update_metrics
 from knowformer.artifacts.learning_curve import HOW_TO_GET_PLOTS, can_draw
+from knowformer.artifacts.reliability_diagram import draw_reliability
 from knowformer.errors import KnowformerError
 from knowformer.graph import catalog
+from knowformer.graph.dataset import catalogue_name
+from knowformer.interfaces.commands import answer, audit, calibrate, explain, import_data
+from knowformer.interfaces.commands.reproduce import reproduce_command
+from knowformer.interfaces.console import (
+    GraphOption,
+    JsonOption,
+    RunArgument,
+    ThreadsOption,
+    err,
+    out,
+    print_json,
+    print_line,
+    print_note,
+)
 from knowformer.interfaces.progress import TrainingDisplay, counting_progress
-from knowformer.interfaces.render import answers_table, datasets_tables, report_table
-from knowformer.interfaces.schemas import answers_response, dataset_response
+from knowformer.interfaces.render import datasets_tables
+from knowformer.interfaces.schemas import dataset_response
 from knowformer.model.config import PresetName
-from knowformer.reasoner import Evidence, Reasoner, train
-from knowformer.training.config import RunConfig, build_config
+from knowformer.reasoner import Reasoner, train
+from knowformer.training.config import RunConfig, build_config, recommended_settings
 
 app = typer.Typer(
     help="Reason over knowledge graphs: train a KnowFormer, evaluate it, ask it questions.",
@@ -35,22 +47,6 @@ datasets_app = typer.Typer(
     help="List the catalogue of data sets, or fetch one.", invoke_without_command=True
 )
 app.add_typer(datasets_app, name="datasets")
-
-# No emoji: an entity may be called :smile:.
-out = Console(emoji=False)
-err = Console(stderr=True, emoji=False)
-
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder made by 'train'.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-ThreadsOption = Annotated[int, typer.Option(min=0, help="CPU threads; 0 takes all cores.")]
-GraphOption = Annotated[
-    str | None,
-    typer.Option(
-        "--graph",
-        metavar="GRAPH",
-        help="Another graph with the same relations: a file, a folder or a catalogue name.",
-    ),
-]
 
 
 def _show_version(wanted: bool) -> None:
@@ -77,7 +73,7 @@ def list_datasets(context: typer.Context, as_json: JsonOption = False) -> None:
         return
     rows = [dataset_response(entry) for entry in catalog.entries().values()]
     if as_json:
-        _print_json(rows)
+        print_json(rows)
     else:
         out.print(datasets_tables(rows))
 
@@ -99,9 +95,9 @@ def get_dataset(
 
         folder = catalog.fetch(entry, progress=show)
     if as_json:
-        _print_json(dataset_response(entry))
+        print_json(dataset_response(entry))
     else:
-        _print_line(f"{name}: verified in {folder}")
+        print_line(f"{name}: verified in {folder}")
 
 
 @app.command("train")
@@ -144,20 +140,35 @@ def train_command(
         assignments += [] if value is None else [f"{key}={value}"]
     chosen: RunConfig | None = None
     if config or preset or assignments or not resume:
-        chosen = build_config(file=config, preset=preset, assignments=assignments)
+        advised = recommended_settings(catalogue_name(graph) if graph else None)
+        chosen = build_config(file=config, preset=preset, assignments=assignments, defaults=advised)
+        _tell_recommended(graph, advised, chosen)
     with TrainingDisplay(err) as display:
         reasoner = train(graph, folder, config=chosen, resume=resume, on_event=display)
     best = read_metrics(folder)["best_validation"]
     if as_json:
-        _print_json({"run": str(folder), "dataset": reasoner.dataset.name, "best_validation": best})
+        print_json({"run": str(folder), "dataset": reasoner.dataset.name, "best_validation": best})
         return
-    _print_line(
+    print_line(
         f"Kept the weights of step {best['step']}: validation MRR {best['valid_mrr']:.3f} "
         "(filtered by train and valid facts)."
     )
-    _print_line(f"Run folder: {folder}")
+    print_line(f"Run folder: {folder}")
     if not can_draw():
-        err.print(f"note: {HOW_TO_GET_PLOTS}", markup=False, highlight=False, soft_wrap=True)
+        print_note(HOW_TO_GET_PLOTS)
+
+
+def _tell_recommended(graph: str | None, advised: dict[str, Any], chosen: RunConfig) -> None:
+    """Says which settings were taken from the data set's recommendation, if any."""
+    final = chosen.model_dump()
+    used = [
+        f"{table}.{key} = {value}"
+        for table, settings in advised.items()
+        for key, value in settings.items()
+        if final[table][key] == value
+    ]
+    if used:
+        print_note(f"settings recommended for {graph}: {', '.join(used)}")
 
 
 @app.command("evaluate")
@@ -181,47 +192,23 @@ def evaluate_command(
         )
     content = report.model_dump(mode="json")
     if as_json:
-        _print_json(content)
+        print_json(content)
     else:
-        out.print(report_table(report))
+        out.print(report)
         out.print(f"[dim]made by: {escape(report.command)}[/]", highlight=False, soft_wrap=True)
     if graph is None:  # after printing: the numbers are not lost when they cannot be stored
         update_metrics(run, {split: content})
+        if report.calibration is not None and can_draw():
+            title = f"{report.protocol.dataset}, {split}"
+            draw_reliability(report.calibration, run / f"reliability_{split}.png", title=title)
 
 
-@app.command("answer")
-def answer_command(
-    run: RunArgument,
-    head: Annotated[str | None, typer.Option(metavar="H", help="Head's name.")] = None,
-    relation: Annotated[str | None, typer.Option(metavar="R", help="Relation's name.")] = None,
-    tail: Annotated[str | None, typer.Option(metavar="T", help="Tail's name.")] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="How many answers.")] = 10,
-    graph: GraphOption = None,
-    new_only: Annotated[bool, typer.Option("--new-only", help="Leave out known facts.")] = False,
-    evidence: Annotated[
-        Evidence, typer.Option(help="Reason from all facts, or from training facts alone.")
-    ] = "all",
-    threads: ThreadsOption = 0,
-    as_json: JsonOption = False,
-) -> None:
-    """Answer a question: give two of --head, --relation and --tail, and get the third."""
-    reasoner = Reasoner.from_pretrained(run, graph=graph, evidence=evidence, threads=threads)
-    answers = reasoner.answer(head=head, relation=relation, tail=tail, k=k, new_only=new_only)
-    if as_json:
-        _print_json(answers_response(answers))
-    else:
-        out.print(answers_table(answers))
-
-
-def _print_line(text: str) -> None:
-    """Prints text as it is: a path may hold brackets, and must not be wrapped."""
-    out.print(text, markup=False, highlight=False, soft_wrap=True)
-
-
-def _print_json(content: Any) -> None:
-    # Names as they are where they can be printed, else as JSON's own escapes.
-    ascii_only = codecs.lookup(sys.stdout.encoding or "ascii").name != "utf-8"
-    sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=ascii_only) + "\n")
+app.command("answer")(answer.command)
+app.command("explain")(explain.command)
+app.command("calibrate")(calibrate.command)
+app.command("import")(import_data.command)
+app.command("audit")(audit.command)
+app.command("reproduce")(reproduce_command)
 
 
 def _show_log() -> None:
@@ -245,7 +232,7 @@ def main() -> None:
         err.print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        err.print("stopped; 'knowformer train --resume' goes on from the last checkpoint")
+        err.print("stopped; the same command goes on from where it was ('train' with --resume)")
         sys.exit(130)
 
 

@@ -1,17 +1,21 @@
 """What a person sees while something takes time: a live line, or plain lines where none can be."""
 
 import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console
 from rich.progress import (
     BarColumn,
+    DownloadColumn,
     MofNCompleteColumn,
     Progress,
     TaskID,
     TextColumn,
     TimeRemainingColumn,
+    TransferSpeedColumn,
 )
 
 from knowformer.training.events import Event
@@ -58,6 +62,8 @@ class TrainingDisplay:
         """Takes an event of training."""
         if event["kind"] == "plan":
             self._show_plan(event)
+        elif event["kind"] == "calibration":
+            self._progress.update(self._task, completed=event["done"] / event["total"], left="-")
         elif event["kind"] == "validation":
             self._show_validation(event)
         else:
@@ -129,7 +135,58 @@ def counting_progress(console: Console, what: str) -> Progress:
     )
 
 
+class Counting:
+    """A bar for work that is counted, or a plain line now and then where there is no terminal."""
+
+    def __init__(self, console: Console, what: str) -> None:
+        self._console = console
+        self._what = what
+        self._bar = counting_progress(console, what)
+        self._task = self._bar.add_task(what, total=None)
+        self._started = self._printed_at = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Takes how much is done, and how much there is."""
+        self._bar.update(self._task, completed=done, total=total)
+        now = time.monotonic()
+        if not self._console.is_terminal and now - self._printed_at > PLAIN_LINE_SECONDS:
+            self._printed_at = now
+            passed = _clock(now - self._started)
+            self._console.print(f"{self._what} {done:,}/{total:,}  {passed}", highlight=False)
+
+
 def _clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+@contextmanager
+def import_progress(console: Console) -> Generator[Callable[[str, int, int], None]]:
+    """Yields a function to be called with what is being done, and bytes read so far and in all."""
+    with Progress(
+        TextColumn("{task.description:5}"),
+        BarColumn(bar_width=28),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as progress:
+        task = progress.add_task("read", total=None)
+        yield lambda what, done, total: progress.update(
+            task, description=what, completed=done, total=total
+        )

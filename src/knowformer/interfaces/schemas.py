@@ -1,14 +1,14 @@
 """Response types: what ``--json`` prints."""
 
+from dataclasses import asdict
 from typing import Any
 
+from knowformer.answering.results import Answer, Answers, MissingFacts
 from knowformer.graph.catalog import CatalogEntry, locate
-from knowformer.reasoner import Answers
 
 
 def answers_response(answers: Answers) -> dict[str, Any]:
-    """Returns a question and its answers; probabilities are the model's own, not calibrated."""
-    named = "relation" if answers.asks_for == "relation" else "entity"
+    """Returns a question and its answers; ``probability_kind`` says what probabilities are."""
     return {
         "query": {
             "head": answers.head,
@@ -17,17 +17,38 @@ def answers_response(answers: Answers) -> dict[str, Any]:
             "asks_for": answers.asks_for,
             "candidates": answers.num_candidates,
             "known": answers.num_known,
+            "probability_kind": answers.probability_kind,
         },
-        "answers": [
-            {
-                named: answer.name,
-                "rank": answer.rank,
-                "score": answer.score,
-                "probability": answer.probability,
-                "known": answer.known,
-            }
-            for answer in answers.answers
-        ],
+        "answers": [_answer(answer, answers) for answer in answers.answers],
+    }
+
+
+def _answer(answer: Answer, answers: Answers) -> dict[str, Any]:
+    content: dict[str, Any] = {
+        "relation" if answers.asks_for == "relation" else "entity": answer.name,
+        "rank": answer.rank,
+        "score": answer.score,
+        "probability": answer.probability,
+        "known": answer.known,
+    }
+    if answer.label is not None:
+        content["label"] = answer.label
+    if answer.spread is not None:
+        content["spread"] = asdict(answer.spread)
+    return content
+
+
+def missing_facts_response(found: MissingFacts) -> dict[str, Any]:
+    """Returns new facts of a relation, most probable first."""
+    facts = [asdict(fact) for fact in found.facts]
+    return {
+        "query": {
+            "all_missing": found.relation,
+            "questions": found.num_questions,
+            "candidates": found.num_candidates,
+            "probability_kind": found.probability_kind,
+        },
+        "facts": [{k: v for k, v in fact.items() if v is not None} for fact in facts],
     }
 
 

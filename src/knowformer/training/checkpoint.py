@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from knowformer.errors import BundleError
-from knowformer.tensor_files import read_tensors, write_tensors
+from knowformer.tensor_files import read_metadata, read_tensors, write_tensors
 
 
 @dataclass
@@ -58,13 +58,7 @@ def load_checkpoint(
         BundleError: the file is missing or broken.
     """
     tensors, metadata = read_tensors(path)
-    try:
-        counters = Counters(**json.loads(metadata["counters"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise BundleError(
-            f"Expected a checkpoint to resume from at {path}, got: {error!r}. Start the run anew "
-            "in another folder."
-        ) from error
+    counters = _parse_counters(path, metadata)
     try:
         model.load_state_dict(_under("model.", tensors))
     except RuntimeError as error:
@@ -81,6 +75,25 @@ def load_checkpoint(
         if state:
             optimizer.state[parameter] = state
     return _under("best.", tensors), counters
+
+
+def read_counters(path: Path) -> Counters:
+    """Reads where a run stands, without its weights.
+
+    Raises:
+        BundleError: the file is missing or broken.
+    """
+    return _parse_counters(path, read_metadata(path))
+
+
+def _parse_counters(path: Path, metadata: dict[str, str]) -> Counters:
+    try:
+        return Counters(**json.loads(metadata["counters"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise BundleError(
+            f"Expected a checkpoint to resume from at {path}, got: {error!r}. Start the run anew "
+            "in another folder."
+        ) from error
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

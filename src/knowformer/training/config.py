@@ -1,6 +1,8 @@
 """TrainingConfig, and RunConfig composing all configs; TOML in and out."""
 
 import tomllib
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -14,6 +16,8 @@ from knowformer.queries.edge_removal import HiddenEdges
 
 LossName = Literal["cross_entropy", "binary"]
 ScheduleName = Literal["cosine", "steps", "constant"]
+
+RECOMMENDED_FILE = Path(__file__).with_name("recommended.toml")
 
 
 class TrainingConfig(BaseModel):
@@ -103,13 +107,13 @@ def build_config(
         ConfigError: a key or a value that cannot be; the message names it.
     """
     settings: dict[str, Any] = {}
-    _merge(settings, defaults or {})
+    merge_settings(settings, defaults or {})
     if preset is not None:
-        _merge(settings, {"model": PRESETS[preset], "training": TRAINING_PRESETS[preset]})
+        merge_settings(settings, {"model": PRESETS[preset], "training": TRAINING_PRESETS[preset]})
     if file is not None:
-        _merge(settings, _read_toml(file))
+        merge_settings(settings, _read_toml(file))
     for assignment in assignments or []:
-        _merge(settings, _parse_assignment(assignment))
+        merge_settings(settings, _parse_assignment(assignment))
     places = [str(file)] if file else []
     places += ["--set"] if assignments else []
     return parse_config(settings, where=" or ".join(places) or "the settings")
@@ -144,13 +148,23 @@ def flat_settings(config: RunConfig) -> dict[str, Any]:
     return flat
 
 
-def _merge(into: dict[str, Any], more: dict[str, Any]) -> None:
+def recommended_settings(dataset: str | None) -> dict[str, Any]:
+    """Returns nested settings that suit a data set of the catalogue better than the defaults."""
+    return deepcopy(_recommended().get(dataset or "", {}))
+
+
+def merge_settings(into: dict[str, Any], more: dict[str, Any]) -> None:
     """Puts nested settings over others, table by table."""
     for key, value in more.items():
         if isinstance(value, dict) and isinstance(into.setdefault(key, {}), dict):
-            _merge(into[key], cast("dict[str, Any]", value))
+            merge_settings(into[key], cast("dict[str, Any]", value))
         else:
             into[key] = value
+
+
+@cache
+def _recommended() -> dict[str, dict[str, Any]]:
+    return _read_toml(RECOMMENDED_FILE)
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

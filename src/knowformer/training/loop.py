@@ -61,6 +61,7 @@ class Trainer:
         *,
         on_event: Callable[[Event], None] | None = None,
         on_best: Callable[[KnowFormer, Event], None] | None = None,
+        on_validated: Callable[[KnowFormer, Event], None] | None = None,
     ) -> None:
         """Prepares a run.
 
@@ -70,6 +71,7 @@ class Trainer:
             folder: gets ``checkpoint.safetensors`` and ``events.jsonl``.
             on_event: called with each event after it is recorded.
             on_best: called with the model whenever its weights are kept.
+            on_validated: called with the model after every validation.
         """
         graph = splits.train.graph
         self.splits = splits
@@ -88,6 +90,7 @@ class Trainer:
         self._events_path = folder / "events.jsonl"
         self._on_event = on_event
         self._on_best = on_best
+        self._on_validated = on_validated
         num_relations = len(graph.relations)
         self._known = KnownAnswers(
             splits.train.facts, num_entities=len(graph.entities), num_relations=num_relations
@@ -280,6 +283,8 @@ class Trainer:
         self._record(event)
         if is_best and self._on_best is not None:
             self._on_best(self.model, event)
+        if self._on_validated is not None:
+            self._on_validated(self.model, event)
 
     def _log_step(self, loss: float, num_queries: int) -> None:
         self.counters.recent_losses.append(loss)

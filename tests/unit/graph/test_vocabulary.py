@@ -30,8 +30,11 @@ def test_an_unknown_name_is_answered_with_near_spellings() -> None:
 def test_few_names_are_listed_when_none_is_near_and_many_are_not() -> None:
     with pytest.raises(VocabularyError, match=r"Known: treats, causes\.$"):
         Vocabulary(["treats", "causes"], kind="relation").id("qqqq")
+    many = [f"r{number}" for number in range(500)]
+    with pytest.raises(VocabularyError, match=r"Known: r0, r1, .*, r11 and 488 more\.$"):
+        Vocabulary(many, kind="relation").id("qqqq")
     with pytest.raises(VocabularyError, match=r"got 'qqqq'\.$"):
-        Vocabulary([f"r{number}" for number in range(500)], kind="relation").id("qqqq")
+        Vocabulary(many, kind="entity").id("qqqq")
 
 
 def test_keys_follow_names_not_numbers() -> None:

@@ -2,7 +2,7 @@
 
 import torch
 
-from knowformer.evaluation.categories import relation_categories
+from knowformer.graph.categories import relation_categories
 
 
 def facts(*rows: tuple[int, int, int]) -> torch.Tensor:

@@ -18,8 +18,7 @@ def relation_categories(facts: Int[Tensor, "N 3"], num_relations: int) -> list[R
 
     ``1-n`` means that one head has many tails.
     """
-    distinct: Tensor = torch.unique(facts, dim=0)
-    heads, relations, tails = distinct.unbind(1)
+    heads, relations, tails = _distinct_facts(facts, num_relations).unbind(1)
     counts = torch.bincount(relations, minlength=num_relations)
     tails_per_head = counts / _distinct(relations, heads, num_relations)
     heads_per_tail = counts / _distinct(relations, tails, num_relations)
@@ -27,9 +26,22 @@ def relation_categories(facts: Int[Tensor, "N 3"], num_relations: int) -> list[R
     return [CATEGORIES[number] for number in numbers]
 
 
+def _distinct_facts(facts: Int[Tensor, "N 3"], num_relations: int) -> Int[Tensor, "M 3"]:
+    """Sorts one integer per fact, several times faster than rows."""
+    heads, relations, tails = facts.unbind(1)
+    width = int(facts.max()) + 1 if len(facts) else 1
+    pairs: Tensor
+    numbers: Tensor
+    pairs, numbers = torch.unique(heads * width + tails, return_inverse=True)
+    codes: Tensor = torch.unique(numbers * num_relations + relations)
+    pair = pairs[codes // num_relations]
+    return torch.stack([pair // width, codes % num_relations, pair % width], 1)
+
+
 def _distinct(
     relations: Int[Tensor, " N"], partners: Int[Tensor, " N"], num_relations: int
 ) -> Int[Tensor, " R"]:
     """Counts the distinct partners of each relation; at least one, to divide by."""
-    pairs: Tensor = torch.unique(torch.stack([relations, partners], 1), dim=0)
-    return torch.bincount(pairs[:, 0], minlength=num_relations).clamp(min=1)
+    width = int(partners.max()) + 1 if len(partners) else 1
+    pairs: Tensor = torch.unique(relations * width + partners)
+    return torch.bincount(pairs // width, minlength=num_relations).clamp(min=1)

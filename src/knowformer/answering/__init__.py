@@ -1,0 +1,1 @@
+"""Questions to answers: names resolved, candidates ranked, probabilities and spread attached."""

@@ -1,0 +1,97 @@
+"""Answers to files: JSON lines with a question a line, TSV and Parquet with an answer a row."""
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from knowformer.interfaces.query_files import COLUMNS, file_format
+
+Record = dict[str, Any]
+"""What ``schemas.answers_response`` returns, and the question's line."""
+
+FACTS = ("line", *COLUMNS, "asks_for", "rank", "score", "probability", "probability_kind", "known")
+SPREAD = (
+    "score_mean",
+    "score_deviation",
+    "probability_mean",
+    "probability_deviation",
+    "top_k_share",
+)
+
+
+def columns_of(*, has_labels: bool, has_spread: bool) -> tuple[str, ...]:
+    """Returns the columns of TSV and Parquet."""
+    return (*FACTS, *(["label"] if has_labels else []), *(SPREAD if has_spread else []))
+
+
+def write_answers(
+    path: Path, records: Iterable[Record], *, kind: str, columns: tuple[str, ...]
+) -> None:
+    """Writes answers to a file, holding few of them at a time."""
+    writers: dict[str, Callable[[Path, Iterable[Record], tuple[str, ...]], None]] = {
+        "jsonl": _write_json_lines,
+        "tsv": _write_tsv,
+        "parquet": _write_parquet,
+    }
+    writers[kind](path, records, columns)
+
+
+def output_format(path: Path) -> str:
+    """Returns the format of a file to be written; see ``file_format`` for what it raises."""
+    return file_format(path)
+
+
+def flat_rows(record: Record) -> list[Record]:
+    """Returns a question's answers as facts: what was asked is filled in."""
+    query = record["query"]
+    rows: list[Record] = []
+    for answer in record["answers"]:
+        found = {query["asks_for"]: answer.get("entity", answer.get("relation"))}
+        spread = answer.get("spread", {})
+        kinds = {"probability_kind": query["probability_kind"], "line": record["line"]}
+        rows.append(
+            {**query, **answer, **kinds, **{c: query[c] for c in COLUMNS}, **found, **spread}
+        )
+    return rows
+
+
+def _write_json_lines(path: Path, records: Iterable[Record], _columns: tuple[str, ...]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for record in records:
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+def _write_tsv(path: Path, records: Iterable[Record], columns: tuple[str, ...]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.write("\t".join(columns) + "\n")
+        for record in records:
+            for row in flat_rows(record):
+                file.write("\t".join(_cell(row.get(column)) for column in columns) + "\n")
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = "" if value is None else str(value)
+    return text.replace("\\", "\\\\").replace("\t", "\\t") if "\t" in text else text
+
+
+def _write_parquet(path: Path, records: Iterable[Record], columns: tuple[str, ...]) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    numbers = {"line": pyarrow.int64(), "rank": pyarrow.int32(), "known": pyarrow.bool_()}
+    floats = {"score", "probability", *SPREAD}
+    text = pyarrow.string()
+    schema = pyarrow.schema(
+        [(c, numbers.get(c, pyarrow.float64() if c in floats else text)) for c in columns]
+    )
+    with pyarrow.parquet.ParquetWriter(path, schema) as writer:
+        waiting: list[Record] = []
+        for record in records:
+            waiting += ({c: row.get(c) for c in columns} for row in flat_rows(record))
+            if len(waiting) >= 50_000:
+                writer.write_table(pyarrow.Table.from_pylist(waiting, schema=schema))
+                waiting = []
+        writer.write_table(pyarrow.Table.from_pylist(waiting, schema=schema))

@@ -1,0 +1,86 @@
+"""An audit as tables for people."""
+
+from rich.console import Group
+from rich.markup import escape
+from rich.table import Table
+
+from knowformer.sources.audit import Audit
+from knowformer.sources.findings import Level
+
+MARKS: dict[Level, str] = {
+    "warning": "[bold red]warning[/]",
+    "note": "[yellow]note[/]",
+    "good": "[green]good[/]",
+}
+MOST_RELATIONS = 12
+NUM_HUBS = 3
+
+
+def audit_tables(audit: Audit, *, where: str | None = None) -> Group:
+    """What a data set holds, and what was found in it.
+
+    Args:
+        audit: the audit.
+        where: where the rest of it can be read.
+    """
+    return Group(_counts(audit), _relations(audit, where), _findings(audit))
+
+
+def _counts(audit: Audit) -> Table:
+    table = Table(title=escape(audit.dataset), title_justify="left", title_style="bold")
+    table.add_column("what")
+    table.add_column("how many")
+    parts = ", ".join(f"{name} {count:,}" for name, count in audit.facts.items())
+    degrees, components = audit.degrees, audit.components
+    hubs = ", ".join(f"{hub.label} {hub.degree:,}" for hub in degrees.hubs[:NUM_HUBS])
+    spread = ", ".join(f"{name} {value:g}" for name, value in degrees.quantiles.items())
+    overlaps = [overlap.kind for overlap in audit.overlaps]
+    rows = {
+        "facts": parts,
+        "entities": f"{audit.entities:,}",
+        "relations": f"{audit.relations:,}",
+        "facts per entity": f"mean {degrees.mean:.1f}; {spread}, most {degrees.most:,}",
+        "hubs": hubs,
+        "repeated rows": f"{audit.repeated_rows:,}",
+        "self-loops": f"{audit.self_loops:,}",
+        "overlapping relations": f"{overlaps.count('duplicate'):,} duplicate, "
+        f"{overlaps.count('inverse'):,} inverse, {overlaps.count('symmetric'):,} symmetric",
+        "components": f"{components.number:,}, the largest with {components.largest:,} entities",
+    }
+    for name, held in audit.held_out.items():
+        rows[f"{name} facts"] = (
+            f"{held.linked:,} on linked pairs, {held.leaked:,} with a twin, "
+            f"{held.with_unseen:,} with an unseen entity"
+        )
+    for what, number in rows.items():
+        table.add_row(what, escape(number))
+    return table
+
+
+def _relations(audit: Audit, where: str | None) -> Table:
+    table = Table(title="relations", title_justify="left", title_style="bold")
+    table.add_column("relation", overflow="fold")
+    table.add_column("category")
+    for column in ("facts", "heads", "tails"):
+        table.add_column(column, justify="right")
+    for row in audit.by_relation[:MOST_RELATIONS]:
+        table.add_row(
+            escape(row.label), row.category, f"{row.facts:,}", f"{row.heads:,}", f"{row.tails:,}"
+        )
+    more = len(audit.by_relation) - MOST_RELATIONS
+    if more > 0:
+        table.caption = f"{more:,} more" + (f" in {escape(where)}" if where else "")
+        table.caption_justify = "left"
+    return table
+
+
+def _findings(audit: Audit) -> Table:
+    table = Table(title="findings", title_justify="left", title_style="bold", show_lines=True)
+    table.add_column("")
+    table.add_column("found, why it matters, what to do", overflow="fold")
+    for finding in audit.findings:
+        text = f"[bold]{escape(finding.topic)}.[/] {escape(finding.found)}"
+        text += f" {escape(finding.why)}" if finding.why else ""
+        text += f"\n[italic]{escape(finding.advice)}[/]" if finding.advice else ""
+        table.add_row(MARKS[finding.level], text)
+    return table

@@ -1,0 +1,120 @@
+"""``knowformer answer RUN``: one question, a file of them, or a relation's missing facts."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from knowformer.answering.missing import Sweep
+from knowformer.errors import ConfigError
+from knowformer.interfaces.answer_batch import answer_file
+from knowformer.interfaces.console import (
+    GraphOption,
+    JsonOption,
+    RunArgument,
+    ThreadsOption,
+    err,
+    out,
+    print_json,
+    print_line,
+)
+from knowformer.interfaces.progress import Counting
+from knowformer.interfaces.schemas import answers_response, missing_facts_response
+from knowformer.reasoner import Evidence, Reasoner
+
+
+def command(
+    run: RunArgument,
+    head: Annotated[str | None, typer.Option(metavar="H", help="Head's name.")] = None,
+    relation: Annotated[str | None, typer.Option(metavar="R", help="Relation's name.")] = None,
+    tail: Annotated[str | None, typer.Option(metavar="T", help="Tail's name.")] = None,
+    k: Annotated[int, typer.Option("-k", help="How many answers.")] = 10,
+    graph: GraphOption = None,
+    new_only: Annotated[bool, typer.Option("--new-only", help="Leave out known facts.")] = False,
+    evidence: Annotated[
+        Evidence, typer.Option(help="Reason from all facts, or from training facts alone.")
+    ] = "all",
+    samples: Annotated[
+        int, typer.Option(metavar="N", help="Draws of the noise; more than 1 shows the spread.")
+    ] = 1,
+    queries: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Questions to answer: .tsv, .jsonl or .parquet."),
+    ] = None,
+    target: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Answers to --queries: .tsv, .jsonl, .parquet."),
+    ] = None,
+    all_missing: Annotated[
+        str | None,
+        typer.Option(metavar="R", help="The most probable new facts of a relation."),
+    ] = None,
+    sweep: Annotated[
+        Sweep, typer.Option(help="For --all-missing: ask its heads for tails, or tails for heads.")
+    ] = "heads",
+    every_entity: Annotated[
+        bool, typer.Option("--every-entity", help="For --all-missing: ask all entities.")
+    ] = False,
+    labels: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Readable names: id<TAB>name a line.")
+    ] = None,
+    threads: ThreadsOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Answer a question: give two of --head, --relation and --tail, and get the third."""
+    _check_one_kind(head or relation or tail, queries, target, all_missing)
+    reasoner = Reasoner.from_pretrained(
+        run, graph=graph, evidence=evidence, labels=labels, threads=threads
+    )
+    if queries is not None and target is not None:
+        with Counting(err, "answer") as progress:
+            done = answer_file(
+                reasoner,
+                queries,
+                target,
+                k=k,
+                new_only=new_only,
+                samples=samples,
+                progress=progress,
+            )
+        if as_json:
+            print_json(done.model_dump())
+        else:
+            print_line(done.sentence())
+        if done.rejected:
+            raise typer.Exit(2)
+        return
+    with Counting(err, "ask") as progress:
+        if all_missing is not None:
+            found = reasoner.missing_facts(
+                all_missing, k=k, sweep=sweep, every_entity=every_entity, progress=progress
+            )
+            content = missing_facts_response(found)
+        else:
+            found = reasoner.answer(
+                head=head,
+                relation=relation,
+                tail=tail,
+                k=k,
+                new_only=new_only,
+                samples=samples,
+                progress=progress,
+            )
+            content = answers_response(found)
+    if as_json:
+        print_json(content)
+    else:
+        out.print(found)
+
+
+def _check_one_kind(
+    question: str | None, queries: Path | None, target: Path | None, all_missing: str | None
+) -> None:
+    """One question, a file of them, or the missing facts of a relation."""
+    if (queries is None) != (target is None):
+        missing, given = ("--out", "--queries") if target is None else ("--queries", "--out")
+        raise ConfigError(f"Expected {missing} with {given}, got none. Give both, or neither.")
+    asked = {"--head, --relation, --tail": question, "--queries": queries}
+    given = [name for name, value in {**asked, "--all-missing": all_missing}.items() if value]
+    if len(given) > 1:
+        raise ConfigError(f"Expected one kind of question, got {' and '.join(given)}.")

@@ -1,0 +1,30 @@
+"""``knowformer audit GRAPH``: what a data set holds, and what would flatter or spoil a result."""
+
+from typing import Annotated
+
+import typer
+
+from knowformer.graph.dataset import load_dataset
+from knowformer.interfaces.audit_tables import audit_tables
+from knowformer.interfaces.console import JsonOption, err, out, print_json
+from knowformer.sources.audit import audit
+
+
+def command(
+    graph: Annotated[
+        str,
+        typer.Argument(
+            metavar="GRAPH",
+            help="A catalogue name, a folder with train/valid/test.txt, or a triples file.",
+        ),
+    ],
+    seed: Annotated[int, typer.Option(min=0, help="Splits a file that has no splits.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Look a data set over: counts, relations, leaks, unseen entities, and what to do."""
+    with err.status("looking the data set over"):
+        found = audit(load_dataset(graph, seed=seed))
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+    else:
+        out.print(audit_tables(found))

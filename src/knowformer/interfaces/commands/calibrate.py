@@ -1,0 +1,31 @@
+"""``knowformer calibrate RUN``: fit probabilities to a run's validation facts."""
+
+from knowformer.interfaces.console import (
+    JsonOption,
+    RunArgument,
+    ThreadsOption,
+    err,
+    print_json,
+    print_line,
+)
+from knowformer.interfaces.progress import Counting
+from knowformer.reasoner import Reasoner
+
+
+def command(run: RunArgument, threads: ThreadsOption = 0, as_json: JsonOption = False) -> None:
+    """Fit probabilities to the run's validation facts anew; 'train' does it at its end."""
+    reasoner = Reasoner.from_pretrained(run, threads=threads)
+    with Counting(err, "calibrate") as progress:
+        calibration = reasoner.calibrate(progress=progress)
+    if as_json:
+        print_json(calibration.model_dump(mode="json"))
+        return
+    fitted, loss = calibration.fitted_on, calibration.log_loss
+    own_curves = sum(map(len, calibration.relations.values()))
+    print_line(
+        f"Fitted on {fitted.facts:,} facts in {fitted.questions:,} of {fitted.sampled_from:,} "
+        f"questions; held-out log-loss {loss['chosen']:.6f} a candidate; {own_curves} relations "
+        f"and sides have a curve of their own, the rest share one of kind "
+        f"'{calibration.pooled.kind}'."
+    )
+    print_line(f"Written: {run / 'calibration.json'}")

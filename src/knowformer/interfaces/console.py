@@ -1,0 +1,42 @@
+"""What commands share: two consoles, how they print, and the options that several have."""
+
+import codecs
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+# No emoji: an entity may be called :smile:.
+out = Console(emoji=False)
+err = Console(stderr=True, emoji=False)
+
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder made by 'train'.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+ThreadsOption = Annotated[int, typer.Option(min=0, help="CPU threads; 0 takes all cores.")]
+GraphOption = Annotated[
+    str | None,
+    typer.Option(
+        "--graph",
+        metavar="GRAPH",
+        help="Another graph with the same relations: a file, a folder or a catalogue name.",
+    ),
+]
+
+
+def print_line(text: str) -> None:
+    """Prints text as it is: a path may hold brackets, and must not be wrapped."""
+    out.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def print_note(text: str) -> None:
+    """Prints a remark to standard error, as it is."""
+    err.print(f"note: {text}", markup=False, highlight=False, soft_wrap=True)
+
+
+def print_json(content: Any) -> None:
+    """Prints JSON: names as they are where they can be printed, else as JSON's own escapes."""
+    ascii_only = codecs.lookup(sys.stdout.encoding or "ascii").name != "utf-8"
+    sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=ascii_only) + "\n")

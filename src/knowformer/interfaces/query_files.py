@@ -1,0 +1,183 @@
+"""Files of questions, read row by row: TSV, JSON lines or Parquet, by the name's ending.
+
+TSV     head<TAB>relation<TAB>tail with ``?`` for what is asked, or two columns head<TAB>relation;
+        or a first line that names the columns (head, relation, tail, any two or all of them)
+JSONL   an object a line with head, relation and tail; what is asked is null or left out
+Parquet columns head, relation and tail of text; what is asked is null or left out
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from knowformer.answering.questions import ASKED
+from knowformer.errors import ConfigError, DataError
+
+COLUMNS = ("head", "relation", "tail")
+ENDINGS = {
+    ".tsv": "tsv",
+    ".txt": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+}
+HOW_TO_GET_PARQUET = "Install pyarrow: pip install 'knowformer[frames]'"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One question of a file; ``fault`` says why it cannot be read as one."""
+
+    line: int
+    text: str
+    parts: dict[str, str | None]
+    fault: str | None = None
+
+
+def file_format(path: Path) -> str:
+    """Returns tsv, jsonl or parquet.
+
+    Raises:
+        ConfigError: the ending is none of those, or pyarrow is missing.
+    """
+    found = ENDINGS.get(path.suffix.lower())
+    if found is None:
+        raise ConfigError(
+            f"Expected a file that ends in .tsv, .jsonl or .parquet, got {path.name!r}."
+        )
+    if found == "parquet":
+        try:
+            import pyarrow.parquet  # noqa: F401  # pyright: ignore[reportUnusedImport]
+        except ImportError as error:
+            raise ConfigError(
+                f"Expected pyarrow to read or write {path.name}, found none. {HOW_TO_GET_PARQUET}."
+            ) from error
+    return found
+
+
+def read_rows(path: Path) -> Iterator[Row]:
+    """Yields the questions of a file in its order, blank lines passed over.
+
+    Raises:
+        DataError: the file cannot be read, or has not the columns or types of questions.
+    """
+    kind = file_format(path)
+    if kind == "parquet":
+        yield from _read_parquet(path)
+    else:
+        yield from (_read_tsv if kind == "tsv" else _read_json_lines)(path)
+
+
+def measure(path: Path) -> tuple[int, str]:
+    """Returns about how many rows a file has, and a checksum of its content.
+
+    Raises:
+        DataError: the file is missing, not readable or empty.
+    """
+    digest, lines = hashlib.sha256(), 0
+    try:
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+                lines += block.count(b"\n")
+    except FileNotFoundError:
+        raise DataError(f"Expected a file of questions at {path}, found none.") from None
+    except OSError as error:
+        raise DataError(f"Expected a readable file at {path}, got '{error.strerror}'.") from error
+    if file_format(path) == "parquet":
+        lines = _open_parquet(path).metadata.num_rows
+    return max(1, lines), digest.hexdigest()
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str, str | None]]:
+    """Yields number, text and fault of each line that is not blank."""
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, start=1):
+            content = raw.removesuffix(b"\n").removesuffix(b"\r")
+            if number == 1:
+                content = content.removeprefix(b"\xef\xbb\xbf")
+            if not content.strip():
+                continue
+            try:
+                yield number, content.decode("utf-8"), None
+            except UnicodeDecodeError:
+                shown = content.decode("utf-8", errors="backslashreplace")
+                yield number, shown, "Expected UTF-8 text, got other bytes."
+
+
+def _read_tsv(path: Path) -> Iterator[Row]:
+    columns: Sequence[str] | None = None
+    for number, text, fault in _lines(path):
+        fields = text.split("\t")
+        if columns is None:
+            named = [field.strip().lower() for field in fields]
+            columns = COLUMNS
+            if len(named) > 1 and len(set(named)) == len(named) and set(named) <= set(COLUMNS):
+                columns = named
+                continue
+        counts = {2, 3} if columns is COLUMNS else {len(columns)}
+        if fault is None and len(fields) not in counts:
+            wanted = " or ".join(map(str, sorted(counts)))
+            fault = f"Expected {wanted} columns with tabs between them, got {len(fields)}."
+        yield Row(number, text, _asked(dict(zip(columns, fields, strict=False))), fault)
+
+
+def _read_json_lines(path: Path) -> Iterator[Row]:
+    for number, text, fault in _lines(path):
+        content: Any = {}
+        if fault is None:
+            try:
+                content = json.loads(text)
+            except ValueError as error:
+                fault = f"Expected a JSON object, got: {error}."
+        if fault is None and not isinstance(content, dict):
+            fault = f"Expected a JSON object, got {type(content).__name__}."
+        parts = content if isinstance(content, dict) else {}
+        for name in COLUMNS:
+            if fault is None and not isinstance(parts.get(name), str | None):
+                fault = f"Expected a name as {name}, got {parts[name]!r}."
+        yield Row(number, text, _asked(parts) if fault is None else {}, fault)
+
+
+def _open_parquet(path: Path) -> Any:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        return pyarrow.parquet.ParquetFile(path)
+    except (pyarrow.ArrowInvalid, OSError) as error:
+        raise DataError(
+            f"Expected a Parquet file at {path}, got: {str(error).splitlines()[0]}"
+        ) from error
+
+
+def _read_parquet(path: Path) -> Iterator[Row]:
+    from pyarrow import types
+
+    file = _open_parquet(path)
+    schema = file.schema_arrow
+    present = [name for name in COLUMNS if name in schema.names]
+    if len(present) < 2:
+        raise DataError(
+            f"Expected at least two of the columns head, relation and tail in {path}, got "
+            f"{', '.join(schema.names) or 'none'}."
+        )
+    for name in present:
+        kind = schema.field(name).type
+        value = kind.value_type if types.is_dictionary(kind) else kind
+        text = (types.is_string, types.is_large_string, types.is_string_view, types.is_null)
+        if not any(is_kind(value) for is_kind in text):
+            raise DataError(f"Expected text in column {name!r} of {path}, got {kind}.")
+    number = 0
+    for batch in file.iter_batches(batch_size=1024, columns=present):
+        for content in batch.to_pylist():
+            number += 1
+            yield Row(number, json.dumps(content, ensure_ascii=False), _asked(content))
+
+
+def _asked(parts: dict[str, Any]) -> dict[str, str | None]:
+    """Returns head, relation and tail, with None for what is asked."""
+    return {name: None if parts.get(name) in (None, "", ASKED) else parts[name] for name in COLUMNS}

@@ -1,0 +1,1 @@
+"""The paper's experiments as files: found, run, stored and reported."""

@@ -1,0 +1,169 @@
+"""What each kind of experiment measures once a model is trained."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from knowformer.artifacts.bundle import load_validated_weights
+from knowformer.evaluation.evaluate import Scorer, evaluate, rank_split
+from knowformer.evaluation.metrics import rank_metrics
+from knowformer.evaluation.report import EvaluationReport
+from knowformer.graph.dataset import Split
+from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.reproduction.experiment import Experiment, Kind
+from knowformer.reproduction.theory import measure_bound
+from knowformer.reproduction.trained_run import TrainedRun
+from knowformer.seeding import generator
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A report on test facts, if the kind makes one, and what it measures besides."""
+
+    evaluation: EvaluationReport | None = None
+    study: dict[str, Any] | None = None
+
+
+Study = Callable[[Experiment, TrainedRun, Progress | None], Measured]
+
+
+def rank_test_facts(experiment: Experiment, run: TrainedRun, progress: Progress | None) -> Measured:
+    """Kind ranking."""
+    del experiment
+    return Measured(run.reasoner.evaluate("test", progress=progress))
+
+
+def report_validation(
+    experiment: Experiment, run: TrainedRun, progress: Progress | None
+) -> Measured:
+    """Kind validation: the training's record is all there is; nothing here can read test facts."""
+    del experiment, run, progress
+    return Measured()
+
+
+def study_selection(experiment: Experiment, run: TrainedRun, progress: Progress | None) -> Measured:
+    """Kind selection: test scores of every validation's weights, after all was chosen."""
+    del experiment
+    reasoner, points = run.reasoner, run.record.validations
+    reports: dict[int, EvaluationReport] = {}
+    for number, point in enumerate(points, start=1):
+        reasoner.model.load_state_dict(load_validated_weights(run.folder, point.step))
+        reports[point.step] = evaluate(
+            reasoner.model,
+            reasoner.dataset,
+            "test",
+            seed=reasoner.config.seed,
+            threads=reasoner.config.threads,
+        )
+        if progress is not None:
+            progress(number, len(points))
+    chosen = reports[run.record.chosen_step]
+    best = max(report.mrr for report in reports.values())
+    study = {
+        "chosen_mrr": chosen.mrr,
+        "best_on_test_mrr": best,
+        "leak": best - chosen.mrr,
+        "points": [{**point.model_dump(), "test_mrr": reports[point.step].mrr} for point in points],
+    }
+    return Measured(chosen, study)
+
+
+def study_paths(experiment: Experiment, run: TrainedRun, progress: Progress | None) -> Measured:
+    """Kind paths: MRR by length of the shortest path, and with facts missing from the graph."""
+    reasoner, options = run.reasoner, experiment.study
+    seed, threads = reasoner.config.seed, reasoner.config.threads
+    split = reasoner.dataset.test
+    report = reasoner.evaluate("test", progress=progress)
+    scorer = Scorer(reasoner.model, split.graph, seed=seed, threads=threads)
+    ranks = rank_split(scorer, split)[0].realistic
+    # Every fact is asked both ways, and a path is as long backwards.
+    lengths = shortest_path_lengths(split.graph, split.facts, options.max_length).repeat(2)
+    by_length: list[dict[str, Any]] = []
+    for length in [*range(1, options.max_length + 1), None]:
+        at = lengths == (0 if length is None else length)
+        row = {"length": length, "num_facts": int(at.sum()) // 2, **rank_metrics(ranks[at])}
+        by_length.append(row)
+    by_dropped: list[dict[str, Any]] = []
+    for share in options.dropped:
+        thinner = with_facts_dropped(split, share, seed=seed)
+        scorer = Scorer(reasoner.model, thinner.graph, seed=seed, threads=threads)
+        metrics = rank_metrics(rank_split(scorer, thinner)[0].realistic)
+        by_dropped.append({"dropped": share, "facts_left": len(thinner.graph.facts), **metrics})
+    return Measured(report, {"by_length": by_length, "by_dropped": by_dropped})
+
+
+def study_bound(experiment: Experiment, run: TrainedRun, progress: Progress | None) -> Measured:
+    """Kind bound: theorem 1 on the similarities of a trained model."""
+    del progress
+    reasoner = run.reasoner
+    study = measure_bound(
+        reasoner.model,
+        reasoner.dataset.valid,
+        seed=reasoner.config.seed,
+        num_queries=experiment.study.num_queries,
+    )
+    return Measured(study=study)
+
+
+STUDIES: dict[Kind, Study] = {
+    "ranking": rank_test_facts,
+    "validation": report_validation,
+    "selection": study_selection,
+    "paths": study_paths,
+    "bound": study_bound,
+}
+
+
+def shortest_path_lengths(
+    graph: KnowledgeGraph, facts: Int[Tensor, "F 3"], max_length: int
+) -> Int[Tensor, " F"]:
+    """Returns the edges on the shortest path from head to tail, in any direction.
+
+    Paths of ``max_length`` edges and more count as ``max_length``; 0 stands where there is none.
+    """
+    adjacency = graph.adjacency
+    lengths = torch.zeros(len(facts), dtype=torch.long)
+    heads: Tensor
+    heads, row_of_fact = torch.unique(facts[:, 0], return_inverse=True)
+    for first in range(0, len(heads), 64):
+        inside = (row_of_fact >= first) & (row_of_fact < first + 64)
+        part = heads[first : first + 64]
+        distance = _distances(part, adjacency.sender, adjacency.receiver, len(graph.entities))
+        lengths[inside] = distance[row_of_fact[inside] - first, facts[inside, 2]]
+    return lengths.clamp(max=max_length)
+
+
+def _distances(
+    sources: Int[Tensor, " S"], sender: Int[Tensor, " E"], receiver: Int[Tensor, " E"], size: int
+) -> Int[Tensor, "S V"]:
+    """Breadth first from all sources at once; 0 where an entity is not reached."""
+    rows = torch.arange(len(sources))
+    frontier = torch.zeros(len(sources), size, dtype=torch.uint8)
+    frontier[rows, sources] = 1
+    reached = frontier.clone()
+    distance = torch.zeros(len(sources), size, dtype=torch.long)
+    steps = 0
+    while frontier.any():
+        steps += 1
+        arrived = torch.zeros_like(frontier)
+        index = receiver.expand(len(sources), -1)
+        arrived.scatter_reduce_(1, index, frontier[:, sender], reduce="amax")
+        frontier = arrived * (1 - reached)
+        reached |= frontier
+        distance[frontier.bool()] = steps
+    return distance
+
+
+def with_facts_dropped(split: Split, share: float, *, seed: int) -> Split:
+    """Returns the split with a share of its graph's facts left out, the same first ones always."""
+    facts = split.graph.facts
+    order = torch.randperm(len(facts), generator=generator(seed, "dropped_facts"))
+    left = order[round(share * len(facts)) :].sort().values
+    graph = KnowledgeGraph(split.graph.entities, split.graph.relations, facts[left])
+    return replace(split, graph=graph)

@@ -1,0 +1,273 @@
+"""import_files: files of facts to an audited data-set folder, whole or not at all."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from knowformer.errors import ConfigError, DataError
+from knowformer.graph.dataset import Dataset
+from knowformer.graph.labels import Labels
+from knowformer.sources.audit import Audit, audit
+from knowformer.sources.delimited import Dialect, detect_layout, read_delimited
+from knowformer.sources.fact_table import FactTable, FactTableBuilder
+from knowformer.sources.folder import build_dataset, check_free, write_folder
+from knowformer.sources.formats import Format, format_of
+from knowformer.sources.parquet import read_parquet
+from knowformer.sources.rdf import RdfReader, short_names
+from knowformer.sources.relation_overlap import find_overlaps, twin_groups
+from knowformer.sources.rows import BadRows, Chunk
+from knowformer.sources.splitting import (
+    LEFT_OUT,
+    TEST,
+    VALID,
+    Parts,
+    Shares,
+    split_by_seed,
+    split_by_time,
+)
+from knowformer.sources.streams import size_of
+from knowformer.sources.times import TimeColumn
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, and with the bytes read so far and in all."""
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """How files are read and split; the defaults work most things out."""
+
+    format: Format | None = None
+    """Of all files; by default told by each name."""
+    dialect: Dialect = field(default_factory=Dialect)
+    labels: tuple[Path, ...] = ()
+    shares: Shares = field(default_factory=Shares)
+    seed: int = 0
+    no_leaks: bool = False
+    keep_literals: bool = False
+    skip_bad: bool = False
+
+
+@dataclass(frozen=True)
+class ImportResult:
+    """A data set that was imported."""
+
+    folder: Path
+    dataset: Dataset
+    audit: Audit
+    notes: list[str]
+    """What was worked out or left out, a sentence each."""
+    num_rows: int
+    bad_rows: BadRows
+
+
+def import_files(
+    paths: Sequence[str | Path],
+    out: str | Path,
+    *,
+    options: ImportOptions | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> ImportResult:
+    """Reads facts from files, splits them, audits them and writes a data-set folder.
+
+    Args:
+        paths: one file or several, whose facts are joined.
+        out: the folder to write.
+        options: how to read and split.
+        force: write over a folder that is there already.
+        progress: called as the work goes on.
+
+    Raises:
+        DataError: a file is not as expected; nothing is written.
+        StorageError: the folder is there already or cannot be written.
+    """
+    options = options or ImportOptions()
+    folder = Path(out)
+    check_free(folder, force=force)
+    reading = Reading(options, [Path(path) for path in paths], progress)
+    table = reading.read()
+    labels = reading.read_labels(table)
+    reading.report("split")
+    parts, notes = _split(table, options, reading.time_column)
+    dataset = build_dataset(folder.resolve().name, table, parts, labels)
+    reading.report("audit")
+    looked_over = audit(dataset, repeated_rows=table.num_repeated)
+    notes = [*reading.notes, *notes]
+    record = _record(reading, table, notes, options)
+    reading.report("write")
+    write_folder(folder, dataset, looked_over, reading.bad_rows, record)
+    return ImportResult(folder, dataset, looked_over, notes, table.num_rows, reading.bad_rows)
+
+
+class Reading:
+    """One reading of several files, and what there is to say about it."""
+
+    def __init__(
+        self, options: ImportOptions, paths: list[Path], progress: Progress | None
+    ) -> None:
+        self.options = options
+        self.paths = paths
+        self.notes: list[str] = []
+        self.bad_rows = BadRows(skip=options.skip_bad)
+        self._rdf = RdfReader(bad_rows=self.bad_rows, keep_literals=options.keep_literals)
+        self._formats = [format_of(path, options.format) for path in paths]
+        self._sizes = [size_of(path) for path in paths]
+        self._progress = progress
+        self._done = 0
+        self._first_rows: list[tuple[Path, list[str]]] = []
+        self.time_column: TimeColumn | None = None
+
+    def read(self) -> FactTable:
+        """Reads all files; their facts are joined."""
+        with_times = self.options.dialect.time is not None
+        if with_times and any(kind.is_rdf for kind in self._formats):
+            raise ConfigError("Expected a table with a column of times for --temporal, got RDF.")
+        builder = FactTableBuilder(self.bad_rows, with_times=with_times)
+        for path, kind, size in zip(self.paths, self._formats, self._sizes, strict=True):
+            for chunk in self._chunks(path, kind):
+                builder.add(chunk)
+            self._done += size
+        table = builder.finish()
+        self.time_column = builder.time_column
+        self._doubt_headers(table)
+        if not len(table.facts):
+            raise DataError(
+                f"Expected facts in {', '.join(map(str, self.paths))}, got none."
+                + self._explain_literals()
+            )
+        if self._rdf.left_out:
+            self.notes.append(self._explain_literals().strip())
+        return table
+
+    def _chunks(self, path: Path, kind: Format) -> Iterator[Chunk]:
+        dialect = kind.dialect(self.options.dialect)
+        if kind.is_rdf:
+            return self._rdf.read(path, kind, progress=self._report)
+        if kind == Format.PARQUET:
+            layout, chunks = read_parquet(
+                path, dialect, bad_rows=self.bad_rows, progress=self._report
+            )
+        else:
+            layout = detect_layout(path, dialect)
+            chunks = read_delimited(path, layout, bad_rows=self.bad_rows, progress=self._report)
+        self.notes.append(f"{path}: {layout.describe()}.")
+        if not layout.has_header:
+            self._first_rows.append((path, [layout.first_row[i] for i in layout.indices[:3]]))
+        return chunks
+
+    def _doubt_headers(self, table: FactTable) -> None:
+        """Says so when a first line that was read as a fact shares no name with any other."""
+        entities = dict(zip(table.entities, range(len(table.entities)), strict=True))
+        relations = dict(zip(table.relations, range(len(table.relations)), strict=True))
+        degrees = np.bincount(table.facts[:, [0, 2]].ravel(), minlength=len(entities))
+        counts = np.bincount(table.facts[:, 1], minlength=len(relations))
+        for path, (head, relation, tail) in self._first_rows:
+            if not (head in entities and relation in relations and tail in entities):
+                continue
+            uses = (degrees[entities[head]], counts[relations[relation]], degrees[entities[tail]])
+            if uses == (1, 1, 1):
+                self.notes.append(
+                    f"{path}: the first line ({head}, {relation}, {tail}) was read as a fact, but "
+                    "none of its names occurs again; if it is a header, import with --header."
+                )
+
+    def report(self, what: str, bytes_of_file: int = 0) -> None:
+        """Tells whoever waits what is being done."""
+        if self._progress:
+            self._progress(what, self._done + bytes_of_file, sum(self._sizes))
+
+    def _report(self, bytes_of_file: int) -> None:
+        self.report("read", bytes_of_file)
+
+    def _explain_literals(self) -> str:
+        total = sum(self._rdf.left_out.values())
+        if not total:
+            return ""
+        top = ", ".join(f"{name} ({n:,})" for name, n in self._rdf.left_out.most_common(3))
+        named = len(self._rdf.labels)
+        kept = f"; {named:,} of them name something and are kept as labels" if named else ""
+        return (
+            f" {total:,} triples with a literal were left out{kept}. Most: {top}. "
+            "--keep-literals makes entities of them."
+        )
+
+    def read_labels(self, table: FactTable) -> Labels:
+        """Returns readable names: those of label files, then of RDF, then shortened IRIs."""
+        found = dict(self._rdf.labels)
+        for path in self.options.labels:
+            kind = format_of(path, None)
+            if kind.is_rdf or kind == Format.PARQUET:
+                raise DataError(f"Expected a table of ids and names, TSV or CSV, got {path}.")
+            dialect = kind.dialect(Dialect())
+            layout = detect_layout(path, dialect, ("id", "name"))
+            for chunk in read_delimited(path, layout, bad_rows=self.bad_rows):
+                ids, names = chunk.columns
+                found |= {id_: " ".join(name.split()) for id_, name in zip(ids, names, strict=True)}
+            self.notes.append(f"{path}: {layout.describe()}.")
+        if any(kind.is_rdf for kind in self._formats):
+            found = short_names([*table.entities, *table.relations], found) | found
+        entities = {name: found[name] for name in table.entities if found.get(name)}
+        relations = {name: found[name] for name in table.relations if found.get(name)}
+        if self.options.labels:
+            self.notes.append(
+                f"Readable names for {len(entities):,} of {len(table.entities):,} entities and "
+                f"{len(relations):,} of {len(table.relations):,} relations."
+            )
+        return Labels(entities, relations)
+
+
+def _split(
+    table: FactTable, options: ImportOptions, time_column: TimeColumn | None
+) -> tuple[Parts, list[str]]:
+    """Returns the part of each fact, and what there is to say about it."""
+    num_valid, num_test = options.shares.counts(len(table.facts))
+    if table.times is not None and time_column is not None:
+        cut = split_by_time(table.facts, table.times, num_valid=num_valid, num_test=num_test)
+        notes = [
+            f"Split by time: validation from {time_column.show(cut.valid_from)}, test from "
+            f"{time_column.show(cut.test_from)}."
+        ]
+        if left_out := int((cut.parts == LEFT_OUT).sum()):
+            notes.append(f"{left_out:,} later facts of relations without earlier ones left out.")
+        return cut.parts, notes
+    sizes = {"num_entities": len(table.entities), "num_relations": len(table.relations)}
+    groups = None
+    if options.no_leaks:
+        groups = twin_groups(table.facts, find_overlaps(table.facts, **sizes), **sizes)
+    parts = split_by_seed(
+        table.facts, num_valid=num_valid, num_test=num_test, seed=options.seed, groups=groups
+    )
+    held_out = int((parts == VALID).sum()), int((parts == TEST).sum())
+    if not all(held_out):
+        raise DataError(
+            "Expected enough facts to hold some out for validation and test without losing a name "
+            f"in training, got {len(table.facts):,}. Give more facts, or folders of your own with "
+            "train.txt, valid.txt and test.txt."
+            + (" Without --no-leaks more can be held out." if options.no_leaks else "")
+        )
+    notes = [f"Split by seed {options.seed}; every name of valid and test occurs in train."]
+    if sum(held_out) < 0.9 * (num_valid + num_test):
+        notes.append(
+            f"Held out {held_out[0]:,} and {held_out[1]:,} facts instead of {num_valid:,} and "
+            f"{num_test:,}: the others are needed in training, so that it has every name."
+        )
+    return parts, notes
+
+
+def _record(
+    reading: Reading, table: FactTable, notes: list[str], options: ImportOptions
+) -> dict[str, Any]:
+    """Returns what the folder was made from."""
+    return {
+        "files": [path.name for path in reading.paths],
+        "rows": table.num_rows,
+        "repeated_rows": table.num_repeated,
+        "bad_rows": len(reading.bad_rows.rows),
+        "seed": options.seed,
+        "no_leaks": options.no_leaks,
+        "temporal": options.dialect.time,
+        "notes": notes,
+    }

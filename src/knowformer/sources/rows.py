@@ -1,0 +1,102 @@
+"""Rows as readers hand them on: some at a time, by column, each with its place in the source.
+
+A reader knows a format; what a good name is, and what happens to a bad row, is decided here once.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from knowformer.errors import DataError
+
+ByteProgress = Callable[[int], None]
+"""Called while a file is read, with how many of its bytes have been taken in."""
+
+MAX_SHOWN = 60
+
+# A data set's files are lines of tab-separated names. Undecodable bytes are read as lone surrogates
+# (PEP 383), so that a bad byte is found where it matters, with its line.
+_UNUSABLE = re.compile(r"[\t\n\r\ud800-\udfff]|^\ufeff|^\s*$")
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some rows of a source, by column."""
+
+    path: Path
+    columns: tuple[Sequence[str], ...]
+    numbers: Sequence[int]
+    """Where each row stands in the source."""
+    unit: Literal["line", "row", "triple"] = "line"
+
+    def place(self, index: int) -> str:
+        """Returns where a row of this chunk stands, in words."""
+        return place(self.path, self.numbers[index], self.unit)
+
+
+def place(path: Path, number: int, unit: str = "line") -> str:
+    """Returns a place in a file, as error messages name it."""
+    return f"{path}:{number}" if unit == "line" else f"{unit} {number:,} of {path}"
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """A row that cannot be used."""
+
+    place: str
+    reason: str
+
+
+@dataclass
+class BadRows:
+    """What happens to rows that cannot be used: they end the reading, or are passed over, listed.
+
+    Args:
+        skip: list them and go on.
+    """
+
+    skip: bool = False
+    rows: list[BadRow] = field(default_factory=list[BadRow])
+
+    def add(self, where: str, reason: str, hint: str = "") -> None:
+        """Takes a row that cannot be used.
+
+        Args:
+            where: its place, in words.
+            reason: what was expected and what was found, without a full stop.
+            hint: what to do about it.
+
+        Raises:
+            DataError: bad rows are not to be passed over.
+        """
+        if not self.skip:
+            at = "at" if ":" in where.rpartition("/")[2] else "in"
+            raise DataError(f"{reason} {at} {where}.{hint}")
+        self.rows.append(BadRow(where, reason))
+
+
+def is_usable(name: str) -> bool:
+    """Returns True when a name can stand in a data set's files."""
+    return _UNUSABLE.search(name) is None
+
+
+def why_unusable(name: str, what: str) -> tuple[str, str]:
+    """Returns what is wrong with a name that is not usable, and what to do about it."""
+    if not name.strip():
+        return f"Expected a name as {what}, got an empty one", ""
+    for character in name:
+        if "\udc80" <= character <= "\udcff":
+            return f"Expected UTF-8 text, got byte 0x{ord(character) - 0xDC00:02x}", (
+                " Save the file as UTF-8."
+            )
+    return (
+        f"Expected a name without tabs and line breaks as {what}, got {shorten(repr(name))}",
+        " Replace them: facts are kept as lines of tab-separated names.",
+    )
+
+
+def shorten(text: str) -> str:
+    """Returns text that fits into a sentence."""
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 1]}…"

@@ -1,0 +1,157 @@
+"""Facts to train, valid and test: by a seed or by time, with no name unseen where possible."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from knowformer.errors import ConfigError, DataError
+from knowformer.seeding import generator
+from knowformer.sources.fact_index import Ids, Mask
+
+DEFAULT_SHARE = 0.1
+MOST_HELD_OUT = 10_000
+"""Of each part, unless more are asked for: enough for a figure with two digits."""
+
+TRAIN, VALID, TEST, LEFT_OUT = 0, 1, 2, 3
+PARTS = {"train": TRAIN, "valid": VALID, "test": TEST}
+Parts = npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How much is held out: a share below 1, or a number of facts; by default a tenth each."""
+
+    valid: float | None = None
+    test: float | None = None
+
+    def counts(self, num_facts: int) -> tuple[int, int]:
+        """Returns how many facts to hold out for validation and test.
+
+        Raises:
+            ConfigError: a share that cannot be.
+            DataError: there are not facts enough.
+        """
+        valid, test = (
+            _count(name, wanted, num_facts)
+            for name, wanted in (("valid", self.valid), ("test", self.test))
+        )
+        if valid + test >= num_facts:
+            raise DataError(
+                f"Expected fewer facts held out than there are, {num_facts:,}, got {valid:,} for "
+                f"validation and {test:,} for the test. Lower --valid and --test, or give more "
+                "facts."
+            )
+        return valid, test
+
+
+def _count(name: str, wanted: float | None, num_facts: int) -> int:
+    if wanted is None:
+        return max(1, min(int(DEFAULT_SHARE * num_facts), MOST_HELD_OUT))
+    if wanted <= 0 or (wanted >= 1 and wanted != int(wanted)):
+        raise ConfigError(
+            f"Expected a share between 0 and 1, or a number of facts, as --{name}, got {wanted:g}."
+        )
+    return max(1, round(wanted * num_facts)) if wanted < 1 else int(wanted)
+
+
+def split_by_seed(
+    facts: Ids,
+    *,
+    num_valid: int,
+    num_test: int,
+    seed: int,
+    groups: Ids | None = None,
+) -> Parts:
+    """Holds facts out so that every entity and relation still occurs in the facts that stay.
+
+    In a random order, the first fact of each entity and of each relation stays. Of the others,
+    every relation gives its share (systematic sampling), so that rare relations are not missed.
+
+    Args:
+        facts: distinct facts.
+        num_valid: how many to hold out for validation, where possible.
+        num_test: the same for the test.
+        seed: the root seed.
+        groups: facts of one group stay together; by default each is its own.
+
+    Returns:
+        The part of each fact.
+    """
+    draw = generator(seed, "import_split")
+    order = torch.randperm(len(facts), generator=draw).numpy()
+    stays = _covering(facts, order)
+    if groups is None:
+        groups = np.arange(len(facts))
+    sizes = np.bincount(groups)
+    # A group with a fact that stays, stays.
+    free = np.flatnonzero((np.bincount(groups, weights=stays) == 0) & (sizes > 0))
+    rank = np.empty(len(facts), dtype=np.int64)
+    rank[order] = np.arange(len(facts))
+    first = np.zeros(len(sizes), dtype=np.int64)
+    first[groups[::-1]] = np.arange(len(facts))[::-1]
+    free = free[np.lexsort((rank[first[free]], facts[first[free], 1]))]
+    offset = torch.rand(1, generator=draw).item()
+    chosen = free[_every(len(free), (num_valid + num_test) / max(1, sizes[free].sum()), offset)]
+    is_valid = _every(len(chosen), num_valid / (num_valid + num_test), offset)
+    part_of_group = np.full(len(sizes), TRAIN, dtype=np.int8)
+    part_of_group[chosen] = np.where(is_valid, VALID, TEST)
+    return part_of_group[groups]
+
+
+def _covering(facts: Ids, order: Ids) -> Mask:
+    """Returns True for facts that are, in this order, the first of an entity or a relation."""
+    stays = np.zeros(len(facts), dtype=bool)
+    places = np.arange(len(facts))
+    heads, relations, tails = facts[order].T
+    for columns in ((heads, tails), (relations,)):
+        first = np.full(max(int(column.max()) for column in columns) + 1, len(facts))
+        for column in columns:
+            np.minimum.at(first, column, places)
+        stays[order[first[first < len(facts)]]] = True
+    return stays
+
+
+def _every(number: int, share: float, offset: float) -> Mask:
+    """Chooses a share of a list, evenly along it."""
+    steps = np.floor(np.arange(number + 1) * min(share, 1.0) + offset)
+    return np.diff(steps) > 0
+
+
+@dataclass(frozen=True)
+class TimeSplit:
+    """A split by time, and where it cuts."""
+
+    parts: Parts
+    valid_from: float
+    test_from: float
+
+
+def split_by_time(
+    facts: Ids, times: npt.NDArray[np.float64], *, num_valid: int, num_test: int
+) -> TimeSplit:
+    """Trains on the earliest facts and tests on the latest; facts of one time stay together.
+
+    Later facts of a relation that has no earlier ones are left out: it could not be trained.
+
+    Raises:
+        DataError: the facts have fewer than three different times.
+    """
+    distinct, counts = np.unique(times, return_counts=True)
+    if len(distinct) < 3:
+        raise DataError(
+            "Expected facts of three different times or more, to train on the earliest and test "
+            f"on the latest, got {len(distinct)}. Leave --temporal out to split by a seed."
+        )
+    before = np.concatenate([[0], np.cumsum(counts)[:-1]])  # facts before each time
+    last = int(np.argmin(np.abs(before[2:] - (len(facts) - num_test)))) + 2
+    wanted = len(facts) - num_test - num_valid
+    middle = int(np.argmin(np.abs(before[1:last] - wanted))) + 1
+    valid_from, test_from = float(distinct[middle]), float(distinct[last])
+    parts = np.full(len(facts), TRAIN, dtype=np.int8)
+    parts[times >= valid_from] = VALID
+    parts[times >= test_from] = TEST
+    trained = np.unique(facts[parts == TRAIN, 1])
+    parts[~np.isin(facts[:, 1], trained)] = LEFT_OUT
+    return TimeSplit(parts, valid_from, test_from)

@@ -1,0 +1,110 @@
+"""Results as tables: for pandas, for notebooks and for terminals, from one description."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from knowformer.errors import ConfigError
+
+if TYPE_CHECKING:
+    import pandas
+    from rich.table import Table
+
+Cell = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A named column and how its numbers are shown."""
+
+    name: str
+    decimals: int = 3
+    is_number: bool = False
+    words: tuple[str, str] = ("no", "yes")
+    """How False and True are shown."""
+
+
+@dataclass(frozen=True)
+class TableView:
+    """What a result shows: raw values, so that pandas gets numbers and people get text."""
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    caption: str = ""
+    sections: frozenset[int] = field(default_factory=frozenset[int])
+    """Rows after which a line is drawn."""
+
+    def text(self, row: Sequence[Cell]) -> list[str]:
+        """Returns a row as people read it."""
+        return [_text(value, column) for value, column in zip(row, self.columns, strict=True)]
+
+
+class Tabular:
+    """A result that is a table: ``to_pandas``, and a rendering in notebooks and with rich."""
+
+    def table(self) -> TableView:
+        """Returns the result as a table."""
+        raise NotImplementedError
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Returns the table as a data frame.
+
+        Raises:
+            ConfigError: pandas is not installed.
+        """
+        view = self.table()
+        return to_frame([column.name for column in view.columns], view.rows)
+
+    def _repr_html_(self) -> str:
+        view = self.table()
+        head = "".join(f"<th>{escape(column.name)}</th>" for column in view.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in view.text(row)) + "</tr>"
+            for row in view.rows
+        )
+        return (
+            f"<table><caption><b>{escape(view.title)}</b></caption><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table><p><small>{escape(view.caption)}</small></p>"
+        )
+
+    def __rich__(self) -> "Table":
+        from rich.markup import escape as plain
+        from rich.table import Table
+
+        view = self.table()
+        table = Table(title=plain(view.title), title_justify="left", title_style="bold")
+        for column in view.columns:
+            justify = "right" if column.is_number else "left"
+            name = plain(column.name)
+            table.add_column(name, justify=justify, overflow="fold", no_wrap=column.is_number)
+        for number, row in enumerate(view.rows):
+            cells = [plain(text) for text in view.text(row)]
+            table.add_row(*cells, end_section=number in view.sections)
+        table.caption, table.caption_justify = plain(view.caption), "left"
+        return table
+
+
+def to_frame(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> "pandas.DataFrame":
+    """Returns rows as a data frame.
+
+    Raises:
+        ConfigError: pandas is not installed.
+    """
+    try:
+        import pandas
+    except ImportError as error:
+        raise ConfigError(
+            "Expected pandas for to_pandas(), found none. Install it: pip install "
+            "'knowformer[frames]'."
+        ) from error
+    return pandas.DataFrame.from_records(list(rows), columns=list(columns))
+
+
+def _text(value: Any, column: Column) -> str:
+    if isinstance(value, bool):
+        return column.words[value]
+    if isinstance(value, float):
+        return f"{value:,.{column.decimals}f}"
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.functional import linear, normalize
+from torch.nn.functional import normalize
 
 from knowformer.graph.adjacency import Adjacency
 from knowformer.graph.dataset import Split
@@ -71,8 +71,8 @@ class _Recorder:
         dropout: Dropout | None,
     ) -> Tensor:
         q, k = (
-            normalize(linear(query_key_states, *part).unflatten(-1, (num_heads, -1)), dim=-1)
-            for part in (weights.query, weights.key)
+            normalize((query_key_states @ weight + bias).unflatten(-1, (num_heads, -1)), dim=-1)
+            for weight, bias in zip(weights.maps[:2], weights.rows[:2], strict=True)
         )
         size = q.shape[1]
         one, other = torch.randint(size, (2, 4096), generator=self._sample)

@@ -34,13 +34,13 @@ def speed_table(cases: list[dict[str, Any]]) -> str:
 
 
 def memory_table(cases: list[dict[str, Any]]) -> str:
-    """Peak memory of training, beside what the plan says."""
-    lines = ["| graph | width | batch | threads | GB | planned |", "| --- " + "| ---: " * 5 + "|"]
+    """Peak memory of training."""
+    lines = ["| graph | width | batch | threads | GB |", "| --- " + "| ---: " * 4 + "|"]
     for case in cases:
         if case["backend"] == "cpu":
             cells = [case["graph"], case["width"], case["batch_size"], case["threads"]]
-            sizes = [f"{case[key]:.2f}" for key in ("peak_memory_gb", "predicted_memory_gb")]
-            lines.append("| " + " | ".join(map(str, [*cells, *sizes])) + " |")
+            cells.append(f"{case['peak_memory_gb']:.2f}")
+            lines.append("| " + " | ".join(map(str, cells)) + " |")
     return "\n".join(lines)
 
 

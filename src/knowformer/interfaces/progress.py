@@ -73,10 +73,11 @@ class TrainingDisplay:
         free = event["available_bytes"]
         self._console.print(
             f"plan  {event['num_queries']:,} queries an epoch, {event['batch_size']} a step, "
-            f"{event['threads']} threads; about {_clock(event['seconds_per_epoch'])} an epoch and "
+            f"{_counted(event['threads'], 'thread')}; about {_clock(event['seconds_per_epoch'])} an epoch and "
             f"{event['memory_bytes'] / 1e9:.1f} GB"
             + ("" if free is None else f" of {free / 1e9:.0f} GB free"),
             highlight=False,
+            soft_wrap=True,
         )
         if not event["fits"]:
             self._console.print(
@@ -165,6 +166,10 @@ class Counting:
             self._printed_at = now
             passed = _clock(now - self._started)
             self._console.print(f"{self._what} {done:,}/{total:,}  {passed}", highlight=False)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")
 
 
 def _clock(seconds: float) -> str:

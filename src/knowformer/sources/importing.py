@@ -187,10 +187,9 @@ class Reading:
         if not total:
             return ""
         top = ", ".join(f"{name} ({n:,})" for name, n in self._rdf.left_out.most_common(3))
-        named = len(self._rdf.labels)
-        kept = f"; {named:,} of them name something and are kept as labels" if named else ""
+        named = f"; they gave {len(self._rdf.labels):,} readable names" if self._rdf.labels else ""
         return (
-            f" {total:,} triples with a literal were left out{kept}. Most: {top}. "
+            f" {total:,} triples with a literal were left out{named}. Most: {top}. "
             "--keep-literals makes entities of them."
         )
 
@@ -232,6 +231,11 @@ def _split(
         ]
         if left_out := int((cut.parts == LEFT_OUT).sum()):
             notes.append(f"{left_out:,} later facts of relations without earlier ones left out.")
+        if not all(_held_out(cut.parts)):
+            raise DataError(
+                "Expected later facts of relations that have earlier ones, to hold them out, got "
+                "none. Hold out more with --valid and --test, or leave --temporal out."
+            )
         return cut.parts, notes
     sizes = {"num_entities": len(table.entities), "num_relations": len(table.relations)}
     groups = None
@@ -240,7 +244,7 @@ def _split(
     parts = split_by_seed(
         table.facts, num_valid=num_valid, num_test=num_test, seed=options.seed, groups=groups
     )
-    held_out = int((parts == VALID).sum()), int((parts == TEST).sum())
+    held_out = _held_out(parts)
     if not all(held_out):
         raise DataError(
             "Expected enough facts to hold some out for validation and test without losing a name "
@@ -255,6 +259,10 @@ def _split(
             f"{num_test:,}: the others are needed in training, so that it has every name."
         )
     return parts, notes
+
+
+def _held_out(parts: Parts) -> tuple[int, int]:
+    return int((parts == VALID).sum()), int((parts == TEST).sum())
 
 
 def _record(

@@ -174,6 +174,14 @@ def test_a_temporal_split_trains_on_the_earliest(tmp_path: Path, form: str) -> N
     assert spans.loc["valid", "max"] < spans.loc["test", "min"]
 
 
+def test_a_temporal_split_without_anything_to_hold_out_is_refused(tmp_path: Path) -> None:
+    rows = "".join(f"a{i},r{i},b{i},{i}\n" for i in range(9))
+    (tmp_path / "f.csv").write_text(rows)
+    options = ImportOptions(dialect=Dialect(time="4"))
+    with pytest.raises(DataError, match="--temporal"):
+        import_files([tmp_path / "f.csv"], tmp_path / "out", options=options)
+
+
 def test_no_leaks_keeps_twins_together(tmp_path: Path) -> None:
     rows = [(f"a{i % 50}", "contains", f"b{i * i % 37}") for i in range(400)]
     rows += [(t, "part_of", h) for h, _, t in rows]

@@ -168,7 +168,9 @@ def search(summaries: list[Summary], folder: Path) -> Section:
             for s in done
         ]
         waiting = [s.experiment.variant for s in members if not s.results]
-        tables.append(f"### {group}, {members[0].experiment.minutes:g} minutes a trial\n")
+        minutes = members[0].experiment.minutes
+        budget = "no budget" if minutes is None else f"{minutes:g} minutes a trial"
+        tables.append(f"### {group}, {budget}\n")
         header = ("trial", "validation MRR", "from baseline", "queries/s", *COST)
         tables += [markdown_table(header, rows)] if rows else []
         tables += [f"{NOT_YET.capitalize()}: {', '.join(waiting)}.\n"] if waiting else []

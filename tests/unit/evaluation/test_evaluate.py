@@ -7,6 +7,7 @@ import torch
 
 from knowformer.errors import KnowformerError
 from knowformer.evaluation.evaluate import Scorer, evaluate, rank_split
+from knowformer.evaluation.link_prediction import auroc, sample_unlinked
 from knowformer.evaluation.metrics import rank_metrics
 from knowformer.graph.dataset import Dataset, Split
 from knowformer.graph.inverse import num_with_inverses
@@ -249,3 +250,26 @@ def test_scoring_twice_gives_equal_bits_and_another_seed_gives_others():
     first = Scorer(model, graph, seed=0).score(heads, relations)
     assert torch.equal(first, Scorer(model, graph, seed=0).score(heads, relations))
     assert not torch.equal(first, Scorer(model, graph, seed=1).score(heads, relations))
+
+
+def test_links_of_one_kind_are_scored_from_both_ends() -> None:
+    pairs = [(f"n{i}", "linked_to", f"n{j}") for i in range(9) for j in range(i + 1, 9, 3)]
+    graph = KnowledgeGraph.from_triples(pairs)
+    split = Split("test", graph, graph.facts[:6], graph.facts)
+    dataset = Dataset("links", split, split, split)
+    model = make_model(1)
+    report = evaluate(model, dataset, seed=0)
+    scorer = Scorer(model, graph, seed=0)
+    heads, tails = graph.facts[:6, 0], graph.facts[:6, 2]
+    there = scorer.score(heads, torch.zeros_like(heads))
+    back = scorer.score(tails, torch.ones_like(heads))
+    rows = torch.arange(6)
+    positives = (there[rows, tails] + back[rows, heads]) / 2
+    negatives = sample_unlinked(split, seed=0)
+    heads, tails = negatives[:, 0], negatives[:, 2]
+    there = scorer.score(heads, torch.zeros_like(heads))
+    back = scorer.score(tails, torch.ones_like(heads))
+    rows = torch.arange(len(negatives))
+    expected = auroc(positives, (there[rows, tails] + back[rows, heads]) / 2)
+    assert report.link_prediction is not None
+    assert report.link_prediction["auroc"] == pytest.approx(expected)

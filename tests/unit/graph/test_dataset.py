@@ -8,7 +8,14 @@ import torch
 from torch import Tensor
 
 from knowformer.errors import DataError
-from knowformer.graph.dataset import HOMOGENEOUS_RELATION, Dataset, Split, load_dataset, load_graph
+from knowformer.graph.dataset import (
+    HOMOGENEOUS_RELATION,
+    Dataset,
+    Split,
+    catalogue_name,
+    load_dataset,
+    load_graph,
+)
 from knowformer.graph.triples_io import NamedTriple
 from knowformer.graph.vocabulary import Vocabulary
 
@@ -159,6 +166,38 @@ def test_edges_are_one_relation_split_85_5_10(tmp_path: Path) -> None:
     assert dataset.name == "links"
     assert list(dataset.relations) == [HOMOGENEOUS_RELATION]
     assert [len(facts) for facts in all_facts(dataset)] == [85, 5, 10]
+
+
+def test_edges_lose_the_order_of_their_file_and_keep_every_node(tmp_path: Path) -> None:
+    folder = tmp_path / "links"
+    folder.mkdir()
+    pairs = {(u, v) for u in range(12) for v in range(u + 1, 12)} | {(0, 99)}
+    (folder / "edges.txt").write_text("".join(f"{u}\t{v}\n" for u, v in sorted(pairs)))
+    dataset = load_dataset(folder)
+    found = [(int(h), int(t)) for part in all_facts(dataset) for h, _, t in part]
+    assert {(min(pair), max(pair)) for pair in found} == pairs
+    upwards = sum(u < v for u, v in found)
+    assert 0.25 * len(found) < upwards < 0.75 * len(found)
+    assert load_dataset(folder, seed=0).same_as(dataset)
+    assert not load_dataset(folder, seed=1).same_as(dataset)
+    # A split at random may leave a node without an edge; it is a candidate all the same.
+    assert all("99" in load_dataset(folder, seed=s).train.graph.entities for s in range(8))
+
+
+def test_few_edges_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "edges.txt").write_text("a\tb\nb\tc\n")
+    with pytest.raises(DataError, match="at least 20 edges"):
+        load_dataset(tmp_path)
+
+
+def test_a_catalogue_name_is_told_from_a_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert catalogue_name("wn18rr_v1") == "wn18rr_v1"
+    assert catalogue_name("unheard_of") is None
+    (tmp_path / "wn18rr_v1").mkdir()
+    assert catalogue_name("wn18rr_v1") is None
 
 
 @pytest.mark.parametrize("part", ["valid", "test"])

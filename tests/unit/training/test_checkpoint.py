@@ -10,7 +10,12 @@ from knowformer.model.config import ModelConfig
 from knowformer.model.knowformer import KnowFormer, initialize
 from knowformer.model.noise import identity_noise
 from knowformer.tensor_files import write_tensors
-from knowformer.training.checkpoint import Counters, load_checkpoint, save_checkpoint
+from knowformer.training.checkpoint import (
+    Counters,
+    load_checkpoint,
+    read_counters,
+    save_checkpoint,
+)
 from knowformer.training.config import TrainingConfig
 from knowformer.training.optimizer import build_optimizer
 
@@ -95,3 +100,14 @@ def test_weights_of_other_settings_are_refused(tmp_path: Path, family: Knowledge
     save_checkpoint(path, *fresh(family, 0), {}, Counters())
     with pytest.raises(BundleError, match=r"checkpoint\.safetensors"):
         load_checkpoint(path, *fresh(family, 0, hidden_dim=16))
+
+
+def test_counters_are_read_without_a_model(tmp_path: Path, family: KnowledgeGraph) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    model, optimizer = fresh(family, 0)
+    counters = Counters(step=7, epoch=2, finished=True)
+    save_checkpoint(path, model, optimizer, {}, counters)
+    assert read_counters(path) == counters
+    path.write_bytes(path.read_bytes()[:20])
+    with pytest.raises(BundleError):
+        read_counters(path)

@@ -4,8 +4,16 @@ from pathlib import Path
 import pytest
 
 from knowformer.errors import ConfigError
+from knowformer.graph import catalog
 from knowformer.model.config import PRESETS, PresetName
-from knowformer.training.config import RunConfig, build_config, parse_config, to_toml
+from knowformer.training.config import (
+    RECOMMENDED_FILE,
+    RunConfig,
+    build_config,
+    parse_config,
+    recommended_settings,
+    to_toml,
+)
 
 
 def refused(*assignments: str) -> str:
@@ -133,3 +141,18 @@ def test_a_bad_setting_in_a_file_names_the_file(tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text("[training]\nbatch_size = 0\n")
     with pytest.raises(ConfigError, match=r"training\.batch_size .* got 0 in .*run\.toml"):
         build_config(file=tmp_path / "run.toml")
+
+
+def test_recommended_settings_are_valid_and_of_known_data_sets() -> None:
+    for name in tomllib.loads(RECOMMENDED_FILE.read_text("utf-8")):
+        assert name in catalog.entries()
+        assert build_config(defaults=recommended_settings(name)) != RunConfig(), name
+
+
+def test_recommended_settings_are_a_copy_and_give_way_to_explicit_ones() -> None:
+    assert recommended_settings(None) == recommended_settings("own.tsv") == {}
+    recommended_settings("fb15k-237_v1")["model"]["hidden_dim"] = 7
+    advised = recommended_settings("fb15k-237_v1")
+    assert build_config(defaults=advised).model.hidden_dim == 64
+    explicit = build_config(defaults=advised, assignments=["model.hidden_dim=16"])
+    assert explicit.model.hidden_dim == 16

@@ -9,13 +9,14 @@ from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
 
+
 def number(value: float) -> str:
     """Three figures."""
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
 
 
 def speed_table(cases: list[dict[str, Any]]) -> str:
-    """Queries a second: one thread, two threads, reference, and the first one's share of the limit."""
+    """Queries a second on one thread, two, and the reference; the first one's share of the limit."""
     found = {(c["graph"], c["width"], c["backend"], c["threads"]): c for c in cases}
     lines = [
         "| graph | width | batch | | 1 thread | 2 threads | reference | of limit |",
@@ -47,7 +48,8 @@ def memory_table(cases: list[dict[str, Any]]) -> str:
 def pieces_table(cases: list[dict[str, Any]]) -> str:
     """Milliseconds a query inside each kernel, one thread."""
     chosen = [case for case in cases if (case["backend"], case["threads"]) == ("cpu", 1)]
-    names = sorted({name for c in chosen for name in c["train_pieces_ms"]} - {"rest"}) + ["rest"]
+    names = sorted({name for c in chosen for name in c["train_pieces_ms"]} - {"rest"})
+    names.append("rest")
     lines = [
         "| graph | " + " | ".join(name.replace("_", " ") for name in names) + " |",
         "| --- " + "| ---: " * len(names) + "|",

@@ -106,7 +106,7 @@ def test_a_calibration_is_the_same_when_made_again_and_when_read_back(world: Wor
     assert first.log_loss["chosen"] <= min(first.log_loss.values())
 
 
-def test_scores_that_say_nothing_count_for_nothing(world: World):
+def test_scores_that_say_nothing_count_for_nothing():
     class Upside(World):
         def score(self, heads: Tensor, relations: Tensor) -> Tensor:
             return -super().score(heads, relations)
@@ -118,7 +118,7 @@ def test_scores_that_say_nothing_count_for_nothing(world: World):
 def test_too_few_validation_facts_are_refused(world: World):
     valid = world.split("valid")
     few = Split("valid", valid.graph, valid.facts[:9], valid.known)
-    with pytest.raises(DataError, match="at least 20 validation facts.* got 18"):
+    with pytest.raises(DataError, match=r"at least 20 validation facts.* got 18"):
         fit_calibration(world, few, own="softmax", seed=0, num_test_facts=0)
 
 

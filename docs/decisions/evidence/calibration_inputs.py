@@ -1,0 +1,54 @@
+"""Which inputs make good probabilities? Held-out log-loss on a run's validation candidates.
+
+python docs/decisions/evidence/calibration_inputs.py RUN...
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from knowformer.artifacts.bundle import load_bundle
+from knowformer.evaluation.calibration import COEFFICIENTS, question_columns, sigmoid
+from knowformer.evaluation.calibration_fit import FOLDS, fit_logistic
+from knowformer.evaluation.evaluate import Scorer
+from knowformer.evaluation.held_out_candidates import Candidates, sample_candidates
+
+CHOICES = {
+    "score minus crowd (a softmax's argument)": ("margin",),
+    "score": ("score",),
+    "score, crowd": ("score", "crowd"),
+    "score, crowd, log_num_seen": ("score", "crowd", "log_num_seen"),
+    "score, crowd, none_seen, log_num_seen": ("score", "crowd", "none_seen", "log_num_seen"),
+}
+
+
+def held_out_loss(rows: Candidates, names: tuple[str, ...], ceiling: float) -> float:
+    """Returns the log-loss per 1,000 candidates, each judged by a fit without its question."""
+    every = question_columns(rows.score, rows.crowd, rows.num_seen)
+    column = dict(zip(COEFFICIENTS, every.T, strict=True))
+    column["margin"] = rows.score - rows.crowd
+    columns = np.stack([column[name] for name in (*names, "constant")], 1)
+    given = -np.log(rows.num_candidates)
+    fold, loss = rows.question % FOLDS, np.zeros(len(rows))
+    for number in range(FOLDS):
+        fits, judged = fold != number, fold == number
+        found = fit_logistic(
+            columns[fits], rows.is_true[fits], rows.weight[fits], ceiling, given=given[fits]
+        )
+        p = np.clip(ceiling * sigmoid(columns[judged] @ found + given[judged]), 1e-12, 1 - 1e-12)
+        loss[judged] = -np.where(rows.is_true[judged], np.log(p), np.log1p(-p))
+    return 1000 * float(np.average(loss, weights=rows.weight))
+
+
+for run in sys.argv[1:]:
+    bundle = load_bundle(Path(run))
+    data = bundle.dataset
+    valid = data.for_training().valid
+    scorer = Scorer(bundle.model, valid.graph, seed=bundle.config.seed)
+    sampled = sample_candidates(scorer, valid, own="softmax", seed=bundle.config.seed)
+    hidden = len(data.test.facts) if data.test.graph is valid.graph else 0
+    share = len(valid.facts) / (len(valid.facts) + hidden)
+    print(f"{data.name}: log-loss per 1,000 candidates")
+    for choice, inputs in CHOICES.items():
+        print(f"  {held_out_loss(sampled, inputs, share):8.3f}  {choice}")

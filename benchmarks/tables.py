@@ -16,7 +16,7 @@ def number(value: float) -> str:
 
 
 def speed_table(cases: list[dict[str, Any]]) -> str:
-    """Queries a second on one thread, two, and the reference; the first one's share of the limit."""
+    """Queries a second on one thread, two, the reference; the first one's share of the limit."""
     found = {(c["graph"], c["width"], c["backend"], c["threads"]): c for c in cases}
     lines = [
         "| graph | width | batch | | 1 thread | 2 threads | reference | of limit |",

@@ -74,7 +74,8 @@ class TrainingDisplay:
         self._console.print(
             f"plan  {event['num_queries']:,} queries an epoch, {event['batch_size']} a step, "
             f"{_counted(event['threads'], 'thread')}; about "
-            f"{_clock(event['seconds_per_epoch'])} an epoch and {event['memory_bytes'] / 1e9:.1f} GB"
+            f"{_clock(event['seconds_per_epoch'])} an epoch and "
+            f"{event['memory_bytes'] / 1e9:.1f} GB"
             + ("" if free is None else f" of {free / 1e9:.0f} GB free"),
             highlight=False,
             soft_wrap=True,

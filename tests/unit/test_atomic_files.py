@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from knowformer.atomic_files import atomic_path, write_bytes, write_text
+from knowformer.atomic_files import atomic_folder, atomic_path, write_bytes, write_text
 from knowformer.errors import StorageError
 
 
@@ -85,3 +85,33 @@ def test_an_unwritable_folder_is_a_storage_error(tmp_path: Path) -> None:
             pytest.skip("no folder here that root may not write to")
     with pytest.raises(StorageError, match=str(folder)):
         write_text(folder / "config.toml", "")
+
+
+def test_a_folder_appears_whole_and_replaces_an_old_one_only_when_asked(tmp_path: Path) -> None:
+    target = tmp_path / "new" / "folder"
+    with atomic_folder(target) as place:
+        (place / "one.txt").write_text("1")
+        assert not target.exists()
+    assert (target / "one.txt").read_text() == "1"
+    with pytest.raises(StorageError, match="already"), atomic_folder(target):
+        pass
+    with atomic_folder(target, replace=True) as place:
+        (place / "two.txt").write_text("2")
+    assert [path.name for path in target.iterdir()] == ["two.txt"]
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_a_folder_that_fails_leaves_the_old_one(tmp_path: Path) -> None:
+    target = tmp_path / "folder"
+    with atomic_folder(target) as place:
+        (place / "one.txt").write_text("1")
+
+    def fail() -> None:
+        with atomic_folder(target, replace=True) as place:
+            (place / "two.txt").write_text("2")
+            raise ValueError
+
+    with pytest.raises(ValueError):  # noqa: PT011
+        fail()
+    assert [path.name for path in target.iterdir()] == ["one.txt"]
+    assert list(tmp_path.iterdir()) == [target]

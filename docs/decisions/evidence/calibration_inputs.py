@@ -1,6 +1,6 @@
 """Which inputs make good probabilities? Held-out log-loss on a run's validation candidates.
 
-    python docs/decisions/evidence/calibration_inputs.py RUN...
+python docs/decisions/evidence/calibration_inputs.py RUN...
 """
 
 import sys

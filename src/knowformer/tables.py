@@ -23,6 +23,8 @@ class Column:
     is_number: bool = False
     words: tuple[str, str] = ("no", "yes")
     """How False and True are shown."""
+    is_shown: bool = True
+    """Whether people see it too, or pandas alone."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +38,15 @@ class TableView:
     sections: frozenset[int] = field(default_factory=frozenset[int])
     """Rows after which a line is drawn."""
 
+    @property
+    def shown_columns(self) -> list[Column]:
+        """Returns the columns that people see."""
+        return [column for column in self.columns if column.is_shown]
+
     def text(self, row: Sequence[Cell]) -> list[str]:
         """Returns a row as people read it."""
-        return [_text(value, column) for value, column in zip(row, self.columns, strict=True)]
+        cells = zip(row, self.columns, strict=True)
+        return [_text(value, column) for value, column in cells if column.is_shown]
 
 
 class Tabular:
@@ -59,7 +67,7 @@ class Tabular:
 
     def _repr_html_(self) -> str:
         view = self.table()
-        head = "".join(f"<th>{escape(column.name)}</th>" for column in view.columns)
+        head = "".join(f"<th>{escape(column.name)}</th>" for column in view.shown_columns)
         body = "".join(
             "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in view.text(row)) + "</tr>"
             for row in view.rows
@@ -75,7 +83,7 @@ class Tabular:
 
         view = self.table()
         table = Table(title=plain(view.title), title_justify="left", title_style="bold")
-        for column in view.columns:
+        for column in view.shown_columns:
             justify = "right" if column.is_number else "left"
             name = plain(column.name)
             table.add_column(name, justify=justify, overflow="fold", no_wrap=column.is_number)

@@ -85,7 +85,7 @@ class Answers(Tabular):
             Column("probability", is_number=True),
             Column("score", decimals=2, is_number=True),
             Column("known fact", words=("new", "yes")),
-            *([Column(name, is_number=True) for name in SPREAD_COLUMNS] if spread else []),
+            *(SPREAD_COLUMNS if spread else []),
         ]
         rows: list[list[Cell]] = []
         for a in self.answers:
@@ -96,17 +96,24 @@ class Answers(Tabular):
             f"{CAPTIONS[self.probability_kind]}"
         )
         if spread:
-            caption += f"; sd: standard deviation over {spread.samples} draws of the noise"
+            caption += f"; sd prob and top k: over {spread.samples} draws of the noise"
         return TableView(self.shown_as or self.question(), columns, rows, caption)
 
 
-SPREAD_COLUMNS = ("sd prob", "sd score", "top k")
+SPREAD_COLUMNS = [
+    Column("sd prob", is_number=True),
+    Column("top k", is_number=True),
+    Column("mean prob", is_shown=False),
+    Column("mean score", is_shown=False),
+    Column("sd score", is_shown=False),
+]
 
 
 def _spread_cells(spread: Spread | None) -> list[Cell]:
     if spread is None:
         return []
-    return [spread.probability_deviation, spread.score_deviation, spread.top_k_share]
+    means = (spread.probability_mean, spread.score_mean)
+    return [spread.probability_deviation, spread.top_k_share, *means, spread.score_deviation]
 
 
 class AnswerStream:

@@ -49,7 +49,7 @@ class BatchSummary(BaseModel):
         if self.resumed:
             said += f" ({self.resumed:,} of them before)"
         if self.rejected:
-            said += f"\n{self.rejected:,} rows were rejected, with reasons: {self.rejected_file}"
+            said += f"\nRejected {self.rejected:,}, with line and reason: {self.rejected_file}"
         return said
 
 
@@ -73,7 +73,7 @@ def answer_file(
     samples: int = 1,
     progress: Progress | None = None,
 ) -> BatchSummary:
-    """Answers a file of questions.
+    """Answers a file of questions; progress counts them twice, while answering and while writing.
 
     Raises:
         UserError: the file cannot be read or the answers cannot be written; rows at fault raise
@@ -98,7 +98,8 @@ def answer_file(
     rejected_file = target.with_name(f"{target.name}.rejected")
     rejected = _write_rejected(job, rejected_file)
     with atomic_path(target) as temporary:
-        write_answers(temporary, _answered(job), kind=kind, columns=columns)
+        answered = _counted(_records(job, rejected=False), questions - rejected, progress)
+        write_answers(temporary, answered, kind=kind, columns=columns)
     shutil.rmtree(job.parts, ignore_errors=True)
     return BatchSummary(
         questions=questions,
@@ -199,17 +200,25 @@ def _check_names(reasoner: Reasoner, row: Row) -> None:
             raise DataError(f"Expected the name of a known {column}, got {name!r}.")
 
 
-def _records(job: _Job) -> Iterator[Record]:
+def _records(job: _Job, *, rejected: bool) -> Iterator[Record]:
+    """Yields what was rejected or what was answered, in the order of the questions."""
     number = 0
     while job.part(number).is_file():
         with job.part(number).open(encoding="utf-8", newline="\n") as file:
-            for line in file:
-                yield json.loads(line)
+            yield from (json.loads(line) for line in file if is_rejection(line) is rejected)
         number += 1
 
 
-def _answered(job: _Job) -> Iterator[Record]:
-    return (record for record in _records(job) if "rejected" not in record)
+def is_rejection(line: str) -> bool:
+    """Tells without reading the whole line; names cannot mislead, as they come later."""
+    return line.partition(",")[2].startswith(' "rejected"')
+
+
+def _counted(records: Iterator[Record], total: int, progress: Progress | None) -> Iterator[Record]:
+    for number, record in enumerate(records, start=1):
+        yield record
+        if progress is not None and (number % 5000 == 0 or number == total):
+            progress(number, total)
 
 
 def _write_rejected(job: _Job, path: Path) -> int:
@@ -217,11 +226,10 @@ def _write_rejected(job: _Job, path: Path) -> int:
     count = 0
     with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         file.write("line\treason\trow\n")
-        for record in _records(job):
-            if "rejected" in record:
-                count += 1
-                shown = record["row"].replace("\t", "\\t")
-                file.write(f"{record['line']}\t{record['rejected']}\t{shown}\n")
+        for record in _records(job, rejected=True):
+            count += 1
+            shown = record["row"].replace("\t", "\\t")
+            file.write(f"{record['line']}\t{record['rejected']}\t{shown}\n")
     if count == 0:
         path.unlink()
     return count

@@ -150,7 +150,7 @@ def _open_parquet(path: Path) -> Any:
         return pyarrow.parquet.ParquetFile(path)
     except (pyarrow.ArrowInvalid, OSError) as error:
         raise DataError(
-            f"Expected a Parquet file at {path}, got: {str(error).splitlines()[0]}"
+            f"Expected a Parquet file at {path}, got: {str(error).splitlines()[0].rstrip('.')}."
         ) from error
 
 

@@ -389,14 +389,15 @@ def train(
     if "best_validation" not in read_metrics(folder):
         best = {"step": trainer.counters.best_step, "valid_mrr": trainer.counters.best_mrr}
         update_metrics(folder, {"best_validation": best})
-    if can_draw():
-        draw_learning_curve(
-            read_events(folder / "events.jsonl"),
-            folder / "learning_curve.png",
-            title=f"{dataset.name}, seed {config.seed}",
-        )
+    _draw_curve(folder, title=f"{dataset.name}, seed {config.seed}")
     _calibrate_once(folder, config.threads, on_event)
     return Reasoner.from_pretrained(folder, threads=config.threads)
+
+
+def _draw_curve(folder: Path, *, title: str) -> None:
+    if can_draw():
+        events = read_events(folder / "events.jsonl")
+        draw_learning_curve(events, folder / "learning_curve.png", title=title)
 
 
 def _with_batch_size(config: RunConfig, dataset: Dataset) -> RunConfig:

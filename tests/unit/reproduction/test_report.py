@@ -4,6 +4,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from knowformer.reproduction.experiment import load_experiments
 from knowformer.reproduction.report import write_report
 from knowformer.reproduction.results import ResultStore
@@ -44,6 +46,7 @@ def test_without_results_everything_is_not_yet_run(tmp_path: Path) -> None:
     assert shown == {"pictures/layers.png"}  # the paper's own map needs no result
 
 
+@pytest.mark.slow
 def test_the_report_shows_the_files_figures_and_repeats_byte_for_byte(
     bench: Bench, write_experiment: WriteExperiment
 ) -> None:

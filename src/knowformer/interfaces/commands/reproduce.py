@@ -89,7 +89,13 @@ def _list(experiments: dict[str, Experiment], store: ResultStore, as_json: bool)
     if as_json:
         print_json(rows)
         return
-    table = Table(box=box.SIMPLE_HEAD, title="Experiments", title_justify="left")
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        title="Experiments",
+        title_justify="left",
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
     table.add_column("experiment", no_wrap=True)
     table.add_column("kind", no_wrap=True)
     for column in ("runs", "seeds", "minutes"):

@@ -46,7 +46,7 @@ class Scorer:
         self.model = model
         self.graph = graph
         self._workers = shared_workers(threads)
-        self._noise = identity_noise(
+        self.identity_noise = identity_noise(
             model.config, graph.entity_keys, seed=seed, draw=f"inference-{sample}"
         )
 
@@ -61,7 +61,7 @@ class Scorer:
         def score_slice(first: int) -> Tensor:
             part = slice(first, first + size)
             with torch.inference_mode():
-                return self.model(edges, heads[part], relations[part], identity_noise=self._noise)
+                return self.model(edges, heads[part], relations[part], identity_noise=self.identity_noise)
 
         return torch.cat(self._workers.map(score_slice, range(0, len(heads), size)))
 

@@ -1,0 +1,90 @@
+"""EvidenceGraph: the facts an answer may be explained by, and the edges that carry them.
+
+A fact is two edges, one in each direction; removing a piece of evidence removes both.
+"""
+
+from collections.abc import Collection
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from knowformer.graph.adjacency import Adjacency
+from knowformer.graph.inverse import base_relation, is_inverse
+from knowformer.kernels.interface import Edges
+
+Integers = npt.NDArray[np.int64]
+
+UNREACHED = 2**30  # further than any walk, and twice it still fits
+
+
+class EvidenceGraph:
+    """A graph without the facts that are hidden, its edges numbered in the order of receivers."""
+
+    def __init__(self, adjacency: Adjacency, hidden: Int[Tensor, "N 3"] | None = None) -> None:
+        kept = torch.ones(adjacency.num_edges, dtype=torch.bool)
+        if hidden is not None:
+            kept = adjacency.without_facts(hidden)
+        self.num_entities = adjacency.num_entities
+        self.hides_something = not bool(kept.all())
+        self.edges: Edges = adjacency.edges.keep(kept) if self.hides_something else adjacency.edges
+        self.sender: Integers = adjacency.sender[kept].numpy()
+        self.receiver: Integers = adjacency.receiver[kept].numpy()
+        self.relation: Integers = adjacency.relation[kept].numpy()
+        self.offsets: Integers = self.edges.offsets.long().numpy()
+        self._num_relations = adjacency.num_relations
+
+    @cached_property
+    def fact_of_edge(self) -> Integers:
+        """The number of the fact that each edge is a direction of."""
+        relation = torch.from_numpy(self.relation)
+        backwards: npt.NDArray[np.bool_] = is_inverse(relation, self._num_relations).numpy()
+        head = np.where(backwards, self.receiver, self.sender)
+        tail = np.where(backwards, self.sender, self.receiver)
+        named = base_relation(relation, self._num_relations).numpy()
+        keys = (head * self._num_relations + named) * self.num_entities + tail
+        numbers: Integers = np.unique(keys, return_inverse=True)[1]
+        return numbers
+
+    @property
+    def num_facts(self) -> int:
+        """How many facts there are to explain by."""
+        return int(self.fact_of_edge.max(initial=-1)) + 1
+
+    def per_fact(self, of_edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Returns the sum over both directions of each fact."""
+        return np.bincount(self.fact_of_edge, of_edges, minlength=self.num_facts)
+
+    def without(self, facts: Collection[int]) -> Edges:
+        """Returns the edges that are left when these facts are removed."""
+        return self.edges.keep(torch.from_numpy(~np.isin(self.fact_of_edge, list(facts))))
+
+    def only(self, facts: Collection[int]) -> Edges:
+        """Returns the edges of these facts alone."""
+        return self.edges.keep(torch.from_numpy(np.isin(self.fact_of_edge, list(facts))))
+
+    def distances(self, entity: int) -> Integers:
+        """Returns how many facts away from ``entity`` each entity is, ``UNREACHED`` if it is not.
+
+        Every fact is walked both ways, so it is as far there as it is back.
+        """
+        distance = np.full(self.num_entities, UNREACHED)
+        distance[entity] = 0
+        reached = np.array([entity])
+        step = 0
+        while len(reached):
+            step += 1
+            neighbours = self.receiver[distance[self.sender] == step - 1]
+            reached = neighbours[distance[neighbours] == UNREACHED]
+            distance[reached] = step
+        return distance
+
+    def walk_lengths(self, head: int, answer: int) -> Integers:
+        """Returns, for each fact, how long the shortest walk from head to answer through it is."""
+        through = self.distances(head)[self.sender] + 1 + self.distances(answer)[self.receiver]
+        lengths = np.full(self.num_facts, 2 * UNREACHED)
+        np.minimum.at(lengths, self.fact_of_edge, through)
+        return lengths

@@ -1,0 +1,222 @@
+"""Explainer: a model on a graph, asked why. Finds evidence, checks it by removal, gives it names."""
+
+import time
+from typing import Literal
+
+import numpy as np
+import torch
+
+from knowformer.explanation.attention_rows import AttentionRows, largest
+from knowformer.explanation.evidence import NUM_PATHS, NUM_PROTOTYPES, Evidence, EvidenceFinder
+from knowformer.explanation.evidence_graph import UNREACHED, EvidenceGraph
+from knowformer.explanation.explanation import (
+    Attended,
+    EvidenceKind,
+    EvidencePath,
+    Explanation,
+    Faithfulness,
+    HeadAttention,
+    Loss,
+    Standing,
+    Step,
+)
+from knowformer.explanation.faithfulness import (
+    Ask,
+    RandomEvidence,
+    Removal,
+    measure,
+    standing,
+)
+from knowformer.explanation.paths import FoundPath
+from knowformer.explanation.tracing import Prediction
+from knowformer.graph.inverse import base_relation, inverse_of, is_inverse
+from knowformer.graph.labels import Labels
+from knowformer.seeding import derive_seed
+
+NUM_DRAWS = 5
+
+AsksFor = Literal["head", "tail"]
+
+
+class Explainer:
+    """Explains answers on one graph, in names."""
+
+    def __init__(self, finder: EvidenceFinder, *, labels: Labels, seed: int) -> None:
+        self._finder = finder
+        self._graph = finder.graph
+        self._labels = labels
+        self._seed = seed
+
+    def explain(
+        self,
+        head: str,
+        relation: str,
+        tail: str,
+        *,
+        asks_for: AsksFor = "tail",
+        num_paths: int = NUM_PATHS,
+        num_prototypes: int = NUM_PROTOTYPES,
+        num_draws: int = NUM_DRAWS,
+    ) -> Explanation:
+        """Explains why ``tail`` answers (head, relation, ?), or ``head`` answers (?, relation, tail).
+
+        The fact itself is hidden if the graph holds it: it would be the only reason.
+
+        Args:
+            head: the head's name.
+            relation: the relation's name.
+            tail: the tail's name.
+            asks_for: which of the two was the answer.
+            num_paths: paths to name.
+            num_prototypes: entities to name.
+            num_draws: how often random evidence is removed, to compare.
+
+        Raises:
+            VocabularyError: a name is unknown.
+        """
+        started = time.perf_counter()
+        prediction = self._prediction(head, relation, tail, asks_for)
+        evidence = self._finder.find(
+            prediction, num_paths=num_paths, num_prototypes=num_prototypes
+        )
+        before = standing(evidence.trace.scores, prediction)
+        removal = Removal(self._finder.tracer, evidence.graph, prediction)
+        random = np.random.default_rng(
+            derive_seed(self._seed, "explanation", head, relation, tail, asks_for)
+        )
+        rows = evidence.trace.attention
+        explanation = Explanation(
+            head=head,
+            relation=relation,
+            tail=tail,
+            asks_for=asks_for,
+            standing=before,
+            num_rivals=int(prediction.rivals.sum()),
+            fact_hidden=evidence.graph.hides_something,
+            paths=[self._path(path, evidence.graph, removal, before) for path in evidence.paths],
+            no_paths=self._why_no_paths(evidence, prediction),
+            prototypes=self._attended(rows, evidence.prototypes),
+            attended=self._attended(rows, evidence.attended),
+            heads=self._heads(rows, prediction.answer, num_prototypes),
+            no_prototypes=_why_no_prototypes(evidence),
+            faithfulness=_faithfulness(evidence, prediction, removal, before, num_draws, random),
+            seconds=round(time.perf_counter() - started, 3),
+        )
+        return explanation.with_labels(self._labels)
+
+    def _prediction(
+        self, head: str, relation: str, tail: str, asks_for: AsksFor
+    ) -> Prediction:
+        relations, entities = self._graph.relations, self._graph.entities
+        number, first, last = relations.id(relation), entities.id(head), entities.id(tail)
+        if asks_for == "tail":
+            return self._finder.prediction(first, number, last)
+        # Who has this tail? The same question read backwards.
+        backwards = int(inverse_of(torch.tensor(number), len(relations)))
+        return self._finder.prediction(last, backwards, first)
+
+    def _path(
+        self, path: FoundPath, graph: EvidenceGraph, removal: Removal, before: Standing
+    ) -> EvidencePath:
+        facts: list[int] = graph.fact_of_edge[list(path.edges)].tolist()
+        return EvidencePath(
+            steps=[self._step(graph, edge) for edge in path.edges],
+            weight=path.weight,
+            loss=Loss.between(before, removal.without_facts(facts)),
+        )
+
+    def _step(self, graph: EvidenceGraph, edge: int) -> Step:
+        names, relations = self._graph.entities.names, self._graph.relations
+        relation = torch.tensor(int(graph.relation[edge]))
+        return Step(
+            start=names[graph.sender[edge]],
+            relation=relations.names[int(base_relation(relation, len(relations)))],
+            end=names[graph.receiver[edge]],
+            backwards=bool(is_inverse(relation, len(relations))),
+        )
+
+    def _attended(
+        self, rows: AttentionRows | None, entities: list[int], at: tuple[int, int] | None = None
+    ) -> list[Attended]:
+        """Names entities with their influence and attention, in all or in one layer and head."""
+        if rows is None:
+            return []
+        influence = rows.influence.sum((0, 1)) if at is None else rows.influence[at]
+        attention = rows.lift.mean((0, 1)) if at is None else rows.lift[at]
+        return [
+            Attended(
+                entity=self._graph.entities.names[w],
+                influence=influence[w].item(),
+                attention=attention[w].item(),
+            )
+            for w in entities
+        ]
+
+    def _heads(self, rows: AttentionRows | None, answer: int, count: int) -> list[HeadAttention]:
+        if rows is None:
+            return []
+        num_layers, num_heads, _ = rows.lift.shape
+        return [
+            HeadAttention(
+                layer=layer + 1,
+                head=head + 1,
+                entities=self._attended(
+                    rows, largest(rows.lift[layer, head], count, besides=answer), (layer, head)
+                ),
+            )
+            for layer in range(num_layers)
+            for head in range(num_heads)
+        ]
+
+    def _why_no_paths(self, evidence: Evidence, prediction: Prediction) -> str | None:
+        if evidence.paths:
+            return None
+        names, num_hops = self._graph.entities.names, len(evidence.trace.hops)
+        start, end = names[prediction.head], names[prediction.answer]
+        ends = f"from {self._labels.entity(start)} to {self._labels.entity(end)}"
+        if num_hops == 0:
+            return "The value streams of this model have no hops, so it follows no paths."
+        if start == end:
+            return "The answer is the entity that the question starts from: there is no path to go."
+        if evidence.distance >= UNREACHED:
+            return f"No path of facts leads {ends}."
+        if evidence.distance > num_hops:
+            return (
+                f"The shortest path {ends} has {evidence.distance} facts, and this model looks no "
+                f"further than {num_hops}."
+            )
+        return (
+            f"Paths lead {ends}, the shortest of {evidence.distance} facts, but each has a step "
+            "that speaks against the answer."
+        )
+
+
+def _why_no_prototypes(evidence: Evidence) -> str | None:
+    if evidence.prototypes:
+        return None
+    if evidence.trace.attention is None:
+        return "This model has no attention (model.attention is false), so it has no prototypes."
+    return "The answer gains by no entity that it attends to."
+
+
+def _faithfulness(
+    evidence: Evidence,
+    prediction: Prediction,
+    removal: Removal,
+    before: Standing,
+    num_draws: int,
+    random: np.random.Generator,
+) -> list[Faithfulness]:
+    """Removes each kind of evidence that there is, and random evidence in its place."""
+    facts = RandomEvidence.of_facts(evidence.graph, prediction)
+    entities = RandomEvidence.of_entities(evidence.graph, prediction)
+    cases: list[tuple[EvidenceKind, list[int], Ask, RandomEvidence]] = [
+        ("paths", evidence.facts(), removal.without_facts, facts),
+        ("prototypes", evidence.prototypes, removal.without_attending, entities),
+        ("attended", evidence.attended, removal.without_attending, entities),
+    ]
+    return [
+        measure(kind, named, ask, others, before=before, num_draws=num_draws, random=random)
+        for kind, named, ask, others in cases
+        if named
+    ]

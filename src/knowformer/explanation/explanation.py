@@ -1,0 +1,248 @@
+"""Explanation: an answer, the evidence for it, and what the answer loses without that evidence.
+
+Value objects alone: names in, JSON, text and tables out. Ids and tensors stay elsewhere.
+"""
+
+from html import escape
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from knowformer.errors import ConfigError
+from knowformer.graph.labels import Labels
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EvidenceKind = Literal["paths", "prototypes", "attended"]
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Standing(_Value):
+    """How an answer stands among its rivals, the candidates that are not known answers."""
+
+    score: float
+    log_odds: float
+    """The score less the log-sum-exp of the rivals' scores; zero is an even chance."""
+    probability: float
+    """The softmax over answer and rivals: the log-odds as a probability, not calibrated."""
+    rank: float
+    """Among the rivals, ties broken evenly."""
+
+
+class Loss(_Value):
+    """What an answer loses when evidence is removed; negative where it gains."""
+
+    score: float
+    log_odds: float
+    probability: float
+    rank: float
+    """Places: 2 means that the answer fell from rank 1 to rank 3."""
+
+    @classmethod
+    def between(cls, before: Standing, after: Standing) -> "Loss":
+        """Returns what was lost from ``before`` to ``after``."""
+        return cls(
+            score=before.score - after.score,
+            log_odds=before.log_odds - after.log_odds,
+            probability=before.probability - after.probability,
+            rank=after.rank - before.rank,
+        )
+
+
+class Step(_Value):
+    """One fact of a path, walked from ``start`` to ``end``."""
+
+    start: str
+    relation: str
+    end: str
+    backwards: bool
+    """True: the fact is relation(end, start), walked against its direction."""
+
+
+class EvidencePath(_Value):
+    """A path from the question's entity to the answer."""
+
+    steps: list[Step]
+    weight: float
+    """Mean gradient of its facts: log-odds that each of them brings, to first order."""
+    loss: Loss
+    """What the answer loses when the facts of this path alone are removed."""
+
+
+class Attended(_Value):
+    """An entity that the answer attends to."""
+
+    entity: str
+    influence: float
+    """Log-odds lost when the answer no longer attends to it, to first order."""
+    attention: float
+    """Attention over even attention: 2 is twice the mean."""
+
+
+class HeadAttention(_Value):
+    """What the answer attends to most in one layer and head."""
+
+    layer: int
+    head: int
+    entities: list[Attended]
+
+
+class Faithfulness(_Value):
+    """What removing named evidence costs, and what removing other evidence of the same size does."""
+
+    evidence: EvidenceKind
+    size: int
+    """Facts or entities removed."""
+    loss: Loss
+    random: list[Loss]
+    """One for each draw of other evidence, as near to the question."""
+
+    @property
+    def random_log_odds(self) -> float:
+        """The mean log-odds lost without random evidence."""
+        return sum(loss.log_odds for loss in self.random) / max(1, len(self.random))
+
+
+class Explanation(_Value):
+    """Why an answer was given."""
+
+    head: str
+    relation: str
+    tail: str
+    asks_for: Literal["head", "tail"]
+    standing: Standing
+    num_rivals: int
+    fact_hidden: bool
+    """True: the fact itself is in the graph, and was hidden from the model to find reasons."""
+    paths: list[EvidencePath]
+    no_paths: str | None
+    """Why there are none, if there are none."""
+    prototypes: list[Attended]
+    """Entities that the answer attends to and gains by, the most influential first."""
+    attended: list[Attended]
+    """Entities with the largest attention, whatever it does for the answer."""
+    heads: list[HeadAttention]
+    no_prototypes: str | None
+    faithfulness: list[Faithfulness]
+    seconds: float
+    entity_labels: dict[str, str] = {}
+    """Readable names of the entities that are mentioned, where they have one."""
+    relation_labels: dict[str, str] = {}
+
+    @property
+    def labels(self) -> Labels:
+        """Readable names of what the explanation mentions."""
+        return Labels(self.entity_labels, self.relation_labels)
+
+    def with_labels(self, labels: Labels) -> "Explanation":
+        """Returns the explanation with the readable names of what it mentions."""
+        attended = [*self.prototypes, *self.attended, *(e for h in self.heads for e in h.entities)]
+        steps = [step for path in self.paths for step in path.steps]
+        entities = {self.head, self.tail, *(entry.entity for entry in attended)}
+        entities |= {name for step in steps for name in (step.start, step.end)}
+        relations = {self.relation, *(step.relation for step in steps)}
+        return self.model_copy(
+            update={
+                "entity_labels": {
+                    name: labels.entities[name] for name in sorted(entities & labels.entities.keys())
+                },
+                "relation_labels": {
+                    name: labels.relations[name]
+                    for name in sorted(relations & labels.relations.keys())
+                },
+            }
+        )
+
+    @property
+    def asked_from(self) -> str:
+        """The entity that the question starts from, where paths begin."""
+        return self.tail if self.asks_for == "head" else self.head
+
+    @property
+    def answer(self) -> str:
+        """The entity that was the answer, where paths end."""
+        return self.head if self.asks_for == "head" else self.tail
+
+    def question(self) -> str:
+        """Returns the question as it is written in the literature, in readable names."""
+        labels = self.labels
+        head = "?" if self.asks_for == "head" else labels.entity(self.head)
+        tail = "?" if self.asks_for == "tail" else labels.entity(self.tail)
+        return f"({head}, {labels.relation(self.relation)}, {tail})"
+
+    def path_text(self, path: EvidencePath) -> str:
+        """Returns a path on one line; a fact that is walked backwards has its arrow turned."""
+        labels = self.labels
+        parts = [labels.entity(path.steps[0].start)] if path.steps else []
+        for step in path.steps:
+            relation = labels.relation(step.relation)
+            arrow = f"<-[{relation}]-" if step.backwards else f"-[{relation}]->"
+            parts += [arrow, labels.entity(step.end)]
+        return " ".join(parts)
+
+    def faithfulness_of(self, evidence: EvidenceKind) -> Faithfulness | None:
+        """Returns what removing this kind of evidence cost, if there was any."""
+        return next((entry for entry in self.faithfulness if entry.evidence == evidence), None)
+
+    def rows(self) -> list[dict[str, object]]:
+        """Returns the evidence as rows of a table."""
+        paths = [
+            {
+                "evidence": "path",
+                "text": self.path_text(path),
+                "weight": path.weight,
+                "log_odds_lost": path.loss.log_odds,
+                "score_lost": path.loss.score,
+            }
+            for path in self.paths
+        ]
+        prototypes = [
+            {
+                "evidence": "prototype",
+                "text": self.labels.entity(prototype.entity),
+                "weight": prototype.influence,
+                "attention": prototype.attention,
+            }
+            for prototype in self.prototypes
+        ]
+        return [*paths, *prototypes]
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Returns the evidence as a table, a row for each path and each prototype.
+
+        Raises:
+            ConfigError: pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise ConfigError(
+                "Expected pandas for a table, found none. Install it with 'pip install pandas'."
+            ) from None
+        return pd.DataFrame(self.rows())
+
+    def __str__(self) -> str:
+        here = self.standing
+        lines = [
+            f"{self.question()} -> {self.labels.entity(self.answer)}: rank {here.rank:g}, "
+            f"probability {here.probability:.3f}",
+            *([f"paths: {self.no_paths}"] if self.no_paths else []),
+            *(f"  {path.weight:+.3f}  {self.path_text(path)}" for path in self.paths),
+            *([f"prototypes: {self.no_prototypes}"] if self.no_prototypes else []),
+            *(f"  {p.influence:+.4f}  {self.labels.entity(p.entity)}" for p in self.prototypes),
+            *(
+                f"without {entry.size} of its {entry.evidence}: log-odds {-entry.loss.log_odds:+.3f}"
+                f", at random {-entry.random_log_odds:+.3f}"
+                for entry in self.faithfulness
+            ),
+        ]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        head, *lines = str(self).splitlines()
+        body = "\n".join(escape(line) for line in lines)
+        return f"<b>{escape(head)}</b><pre>{body}</pre>"

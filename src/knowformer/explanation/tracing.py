@@ -1,0 +1,291 @@
+"""The model with a weight on every message and on every entity that the answer attends to.
+
+With all weights at one the scores are the model's own. Their gradients say what each message and
+each attended entity does for an answer; a weight of zero takes it away. The pass is the model's
+own: only the sum of a hop and one row of the attention are written out again.
+"""
+
+import copy
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn.functional import embedding_bag, layer_norm, linear
+
+from knowformer.errors import DataError
+from knowformer.explanation.attention_rows import AttentionRows, gather_row, row_similarity
+from knowformer.kernels.interface import (
+    AttendWeights,
+    Backend,
+    Dropout,
+    Edges,
+    HopWeights,
+    InputWeights,
+    ScoreWeights,
+    Similarity,
+)
+from knowformer.model.knowformer import KnowFormer, RelationVectorsOfLayers
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """An answer to a query: what is explained. In ids; the relation may be an inverse."""
+
+    head: int
+    relation: int
+    answer: int
+    rivals: Bool[Tensor, " V"]  # candidates that are not known answers, without the answer
+
+    def log_odds(self, scores: Float[Tensor, " V"]) -> Float[Tensor, ""]:
+        """The answer's log-odds against its rivals: its score less their log-sum-exp."""
+        return scores[self.answer] - scores[self.rivals].logsumexp(0)
+
+
+def find_rivals(known: Bool[Tensor, " V"], answer: int) -> Bool[Tensor, " V"]:
+    """Returns whom an answer competes with: all that are not known, or all if all are known."""
+    if len(known) < 2:
+        raise DataError("Expected at least two entities to explain an answer, got a graph of one.")
+    rivals = ~known if bool((~known).sum() > (not known[answer])) else torch.ones_like(known)
+    rivals[answer] = False
+    return rivals
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What each message and each attended entity did for an answer's log-odds."""
+
+    scores: Float[Tensor, " V"]
+    hops: Float[Tensor, "S E"]  # of each edge's message in each hop of the value streams
+    edges: Float[Tensor, " E"]  # of all its messages, those of the query streams too
+    attention: AttentionRows | None  # None: the model has no attention
+
+
+NUM_POINTS = 4  # more change the order of evidence no longer
+
+
+class Tracer:
+    """A model bound to its noise: scores, and gradients, of one prediction at a time."""
+
+    def __init__(self, model: KnowFormer, identity_noise: Float[Tensor, "L V N"]) -> None:
+        self.model = model
+        self._noise = identity_noise
+
+    def score(
+        self,
+        prediction: Prediction,
+        edges: Edges,
+        attended: Float[Tensor, " V"] | None = None,
+    ) -> Float[Tensor, " V"]:
+        """Returns the scores of all entities.
+
+        Args:
+            prediction: the query and its answer.
+            edges: the graph's edges, or those that are left of them.
+            attended: a weight on each entity that the answer attends to, in every layer and head.
+        """
+        model = self.model
+        if attended is not None:
+            backend = _TracingBackend(model.backend, prediction.answer, attended=attended)
+            model = _with_backend(model, backend)
+        head, relation = _query(prediction)
+        with torch.inference_mode():
+            return model(edges, head, relation, identity_noise=self._noise)[0]
+
+    def trace(self, prediction: Prediction, edges: Edges) -> Trace:
+        """Runs the model forwards and backwards from the answer's log-odds.
+
+        Gradients of messages are means over all messages weakened alike, from nothing to whole: at
+        the whole graph alone an answer that is certain has next to no gradient, however much it
+        owes to a fact (integrated gradients, Sundararajan et al. 2017).
+        """
+        whole = self._pass(prediction, edges, strength=1.0)
+        weakened = [
+            self._pass(prediction, edges, strength=(point + 0.5) / NUM_POINTS)
+            for point in range(NUM_POINTS)
+        ]
+        return Trace(
+            scores=whole.scores,
+            hops=torch.stack([each.hops for each in weakened]).mean(0),
+            edges=torch.stack([each.edges for each in weakened]).mean(0),
+            attention=whole.attention,
+        )
+
+    def _pass(self, prediction: Prediction, edges: Edges, *, strength: float) -> Trace:
+        head, relation = _query(prediction)
+        vectors = self.model.relation_vectors(relation)
+        backend = _TracingBackend(
+            self.model.backend, prediction.answer, vectors=vectors, strength=strength
+        )
+        scores = _with_backend(self.model, backend).score_entities(
+            edges, head, relation, vectors, identity_noise=self._noise, dropout_generator=None
+        )[0]
+        groups = (backend.value_hops, backend.query_key_hops, backend.attended)
+        wanted = [weight for group in groups for weight in group]
+        found = iter(
+            torch.autograd.grad(
+                prediction.log_odds(scores), wanted, allow_unused=True, materialize_grads=True
+            )
+            if wanted
+            else ()
+        )
+        hops, query_key_hops, influence = ([next(found) for _ in group] for group in groups)
+        none = scores.new_zeros(0, len(edges.message))
+        by_hop = torch.stack(hops) if hops else none
+        return Trace(
+            scores=scores.detach(),
+            hops=by_hop,
+            edges=sum(query_key_hops, start=by_hop.sum(0)),
+            attention=_attention(backend.similarity, influence),
+        )
+
+
+def _query(prediction: Prediction) -> tuple[Int[Tensor, " 1"], Int[Tensor, " 1"]]:
+    return torch.tensor([prediction.head]), torch.tensor([prediction.relation])
+
+
+def _with_backend(model: KnowFormer, backend: Backend) -> KnowFormer:
+    """Returns the same model on other kernels; weights are shared, the model itself untouched."""
+    other = copy.copy(model)
+    other.backend = backend
+    return other
+
+
+def _attention(
+    similarity: list[Float[Tensor, "H V"]], influence: list[Float[Tensor, "H V"]]
+) -> AttentionRows | None:
+    if not influence:
+        return None
+    kappa = torch.stack(similarity)
+    return AttentionRows(lift=kappa / kappa.mean(-1, keepdim=True), influence=torch.stack(influence))
+
+
+class _TracingBackend:
+    """A backend around another: messages and the answer's row of the attention carry weights."""
+
+    def __init__(
+        self,
+        kernels: Backend,
+        answer: int,
+        *,
+        vectors: RelationVectorsOfLayers | None = None,
+        strength: float = 1.0,
+        attended: Float[Tensor, " V"] | None = None,
+    ) -> None:
+        self._kernels = kernels
+        self._answer = answer
+        self._strength = strength
+        self._attended = attended
+        # A hop is known by its relation vectors: those of value hops arrive as they were made.
+        self._of_value_hops = (
+            None
+            if vectors is None
+            else {id(tensor) for layer in vectors.layers for tensor in layer.value}
+        )
+        self.value_hops: list[Tensor] = []
+        self.query_key_hops: list[Tensor] = []
+        self.attended: list[Tensor] = []
+        self.similarity: list[Tensor] = []
+
+    def is_batch_invariant(self, *, width: int, num_heads: int, similarity: Similarity) -> bool:
+        """See ``Backend.is_batch_invariant``."""
+        return self._kernels.is_batch_invariant(
+            width=width, num_heads=num_heads, similarity=similarity
+        )
+
+    def hop(
+        self,
+        states: Float[Tensor, "1 V D"],
+        relation_vectors: Float[Tensor, "1 R D"],
+        edges: Edges,
+        weights: HopWeights,
+    ) -> Float[Tensor, "1 V D"]:
+        """See ``Backend.hop``; each message is multiplied by a weight."""
+        if self._of_value_hops is None:
+            return self._kernels.hop(states, relation_vectors, edges, weights)
+        of_messages = states.new_full((len(edges.message),), self._strength, requires_grad=True)
+        is_value_hop = id(relation_vectors) in self._of_value_hops
+        (self.value_hops if is_value_hop else self.query_key_hops).append(of_messages)
+        update = weights.self_weight * states
+        if len(edges.message):
+            update = update + _weighted_sums(states[0], relation_vectors[0], edges, of_messages)
+        for number, (weight, bias) in enumerate(weights.linear):
+            update = linear(torch.relu(update) if number else update, weight, bias)
+        if weights.norm is None:
+            return update
+        return states + layer_norm(update, update.shape[-1:], *weights.norm)
+
+    def stream_input(
+        self,
+        states: Float[Tensor, "1 V D"] | None,
+        extra: Float[Tensor, "V_or_1 D"],
+        weights: InputWeights,
+        *,
+        heads: Int[Tensor, " 1"] | None,
+        num_queries: int,
+        num_entities: int,
+    ) -> Float[Tensor, "1 V D"]:
+        """See ``Backend.stream_input``."""
+        return self._kernels.stream_input(
+            states, extra, weights, heads=heads, num_queries=num_queries, num_entities=num_entities
+        )
+
+    def attend(
+        self,
+        states: Float[Tensor, "1 V D"],
+        query_key_states: Float[Tensor, "1 V D"],
+        value_states: Float[Tensor, "1 V D"],
+        weights: AttendWeights,
+        *,
+        num_heads: int,
+        dropout: Dropout | None,
+    ) -> Float[Tensor, "1 V D"]:
+        """See ``Backend.attend``; the answer's row is made again, with weights."""
+        result = self._kernels.attend(
+            states, query_key_states, value_states, weights, num_heads=num_heads, dropout=dropout
+        )
+        at = self._answer
+        similarity = row_similarity(query_key_states, at, weights, num_heads)
+        if self._attended is None:
+            attended = torch.ones_like(similarity, requires_grad=True)
+            self.attended.append(attended)
+        else:
+            attended = self._attended.to(similarity.dtype)
+        self.similarity.append(similarity.detach())
+        gathered = gather_row(attended * similarity, value_states, at)
+        row = self._kernels.finish_layer(states[:, at : at + 1], gathered, weights, dropout=dropout)
+        return torch.cat([result[:, :at], row, result[:, at + 1 :]], 1)
+
+    def finish_layer(
+        self,
+        states: Float[Tensor, "1 V D"],
+        gathered: Float[Tensor, "1 V D"],
+        weights: AttendWeights,
+        *,
+        dropout: Dropout | None,
+    ) -> Float[Tensor, "1 V D"]:
+        """See ``Backend.finish_layer``."""
+        return self._kernels.finish_layer(states, gathered, weights, dropout=dropout)
+
+    def score(self, states: Float[Tensor, "1 V D"], weights: ScoreWeights) -> Float[Tensor, "1 V"]:
+        """See ``Backend.score``."""
+        return self._kernels.score(states, weights)
+
+
+def _weighted_sums(
+    states: Float[Tensor, "V D"],
+    relation_vectors: Float[Tensor, "R D"],
+    edges: Edges,
+    of_messages: Float[Tensor, " E"],
+) -> Float[Tensor, "V D"]:
+    """For each receiver, the sum of its messages by weight; no tensor of E times D is made."""
+    senders = states.index_select(0, edges.message_sender)
+    messages = senders * relation_vectors.index_select(0, edges.message_relation)
+    return embedding_bag(
+        edges.message,
+        messages,
+        edges.offsets,
+        mode="sum",
+        include_last_offset=True,
+        per_sample_weights=of_messages,
+    )

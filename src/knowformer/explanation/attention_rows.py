@@ -68,8 +68,10 @@ def largest(
     values: Float[Tensor, " V"], count: int, *, besides: int, floor: float = -math.inf
 ) -> list[int]:
     """Returns the entities with the largest values above ``floor``, leaving out ``besides``."""
-    order: list[int] = torch.argsort(values, descending=True, stable=True).tolist()
-    return [w for w in order if w != besides and values[w] > floor][:count]
+    order = torch.argsort(values, descending=True, stable=True)
+    order = order[(order != besides) & (values[order] > floor)]
+    chosen: list[int] = order[:count].tolist()
+    return chosen
 
 
 def _split_heads(rows: Float[Tensor, "N D"], num_heads: int) -> Float[Tensor, "H N C"]:

@@ -72,7 +72,7 @@ class EvidenceFinder:
         paths = find_paths(
             graph,
             hops,
-            graph.per_fact(trace.edges.double().numpy()),
+            graph.per_fact(hops.sum(0)),
             head=head,
             answer=answer,
             count=max(CANDIDATES, num_paths),

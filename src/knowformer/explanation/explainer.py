@@ -213,7 +213,6 @@ def _faithfulness(
     cases: list[tuple[EvidenceKind, list[int], Ask, RandomEvidence]] = [
         ("paths", evidence.facts(), removal.without_facts, facts),
         ("prototypes", evidence.prototypes, removal.without_attending, entities),
-        ("attended", evidence.attended, removal.without_attending, entities),
     ]
     return [
         measure(kind, named, ask, others, before=before, num_draws=num_draws, random=random)

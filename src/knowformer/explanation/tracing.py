@@ -7,6 +7,7 @@ own: only the sum of a hop and one row of the attention are written out again.
 
 import copy
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -57,10 +58,10 @@ class Trace:
 
     scores: Float[Tensor, " V"]
     hops: Float[Tensor, "S E"]  # of each edge's message in each hop of the value streams
-    edges: Float[Tensor, " E"]  # of all its messages, those of the query streams too
     attention: AttentionRows | None  # None: the model has no attention
 
 
+_CHUNK = 2**14  # edges whose messages fit into the cache together
 NUM_POINTS = 4  # more change the order of evidence no longer
 
 
@@ -99,49 +100,45 @@ class Tracer:
         the whole graph alone an answer that is certain has next to no gradient, however much it
         owes to a fact (integrated gradients, Sundararajan et al. 2017).
         """
-        whole = self._pass(prediction, edges, strength=1.0)
-        weakened = [
-            self._pass(prediction, edges, strength=(point + 0.5) / NUM_POINTS)
-            for point in range(NUM_POINTS)
-        ]
-        return Trace(
-            scores=whole.scores,
-            hops=torch.stack([each.hops for each in weakened]).mean(0),
-            edges=torch.stack([each.edges for each in weakened]).mean(0),
-            attention=whole.attention,
-        )
-
-    def _pass(self, prediction: Prediction, edges: Edges, *, strength: float) -> Trace:
         head, relation = _query(prediction)
         vectors = self.model.relation_vectors(relation)
-        backend = _TracingBackend(
-            self.model.backend, prediction.answer, vectors=vectors, strength=strength
-        )
-        scores = _with_backend(self.model, backend).score_entities(
-            edges, head, relation, vectors, identity_noise=self._noise, dropout_generator=None
-        )[0]
-        groups = (backend.value_hops, backend.query_key_hops, backend.attended)
-        wanted = [weight for group in groups for weight in group]
-        found = iter(
-            torch.autograd.grad(
-                prediction.log_odds(scores), wanted, allow_unused=True, materialize_grads=True
+
+        def run(backend: _TracingBackend) -> Float[Tensor, " V"]:
+            model = _with_backend(self.model, backend)
+            return model.score_entities(
+                edges, head, relation, vectors, identity_noise=self._noise, dropout_generator=None
+            )[0]
+
+        whole = _TracingBackend(self.model.backend, prediction.answer)
+        scores = run(whole)
+        influence = _gradients(prediction.log_odds(scores), whole.attended)
+        hops = scores.new_zeros(0, len(edges.message))
+        for point in range(NUM_POINTS):
+            weakened = _TracingBackend(
+                self.model.backend,
+                prediction.answer,
+                vectors=vectors,
+                strength=(point + 0.5) / NUM_POINTS,
             )
-            if wanted
-            else ()
-        )
-        hops, query_key_hops, influence = ([next(found) for _ in group] for group in groups)
-        none = scores.new_zeros(0, len(edges.message))
-        by_hop = torch.stack(hops) if hops else none
+            log_odds = prediction.log_odds(run(weakened))
+            found = _gradients(log_odds, weakened.value_hops)
+            if found:
+                hops = torch.stack(found) / NUM_POINTS + (hops if point else 0)
         return Trace(
             scores=scores.detach(),
-            hops=by_hop,
-            edges=sum(query_key_hops, start=by_hop.sum(0)),
-            attention=_attention(backend.similarity, influence),
+            hops=hops,
+            attention=_attention(whole.similarity, influence),
         )
 
 
 def _query(prediction: Prediction) -> tuple[Int[Tensor, " 1"], Int[Tensor, " 1"]]:
     return torch.tensor([prediction.head]), torch.tensor([prediction.relation])
+
+
+def _gradients(of: Float[Tensor, ""], weights: list[Tensor]) -> list[Tensor]:
+    if not weights:
+        return []
+    return list(torch.autograd.grad(of, weights, allow_unused=True, materialize_grads=True))
 
 
 def _with_backend(model: KnowFormer, backend: Backend) -> KnowFormer:
@@ -177,13 +174,10 @@ class _TracingBackend:
         self._strength = strength
         self._attended = attended
         # A hop is known by its relation vectors: those of value hops arrive as they were made.
-        self._of_value_hops = (
-            None
-            if vectors is None
-            else {id(tensor) for layer in vectors.layers for tensor in layer.value}
-        )
+        self._of_value_hops: set[int] = set()
+        if vectors is not None:
+            self._of_value_hops = {id(each) for layer in vectors.layers for each in layer.value}
         self.value_hops: list[Tensor] = []
-        self.query_key_hops: list[Tensor] = []
         self.attended: list[Tensor] = []
         self.similarity: list[Tensor] = []
 
@@ -201,14 +195,16 @@ class _TracingBackend:
         weights: HopWeights,
     ) -> Float[Tensor, "1 V D"]:
         """See ``Backend.hop``; each message is multiplied by a weight."""
-        if self._of_value_hops is None:
+        # Of the two streams only that of values is weighed: queries and keys decide what is
+        # attended to, and move an answer a hundred times less.
+        if id(relation_vectors) not in self._of_value_hops:
             return self._kernels.hop(states, relation_vectors, edges, weights)
         of_messages = states.new_full((len(edges.message),), self._strength, requires_grad=True)
-        is_value_hop = id(relation_vectors) in self._of_value_hops
-        (self.value_hops if is_value_hop else self.query_key_hops).append(of_messages)
-        update = weights.self_weight * states
-        if len(edges.message):
-            update = update + _weighted_sums(states[0], relation_vectors[0], edges, of_messages)
+        self.value_hops.append(of_messages)
+        senders = states[0].index_select(0, edges.message_sender)
+        relations = relation_vectors[0].detach().index_select(0, edges.message_relation)
+        sums = _WeightedSums.apply(senders * relations, of_messages, edges)
+        update = weights.self_weight * states + sums
         for number, (weight, bias) in enumerate(weights.linear):
             update = linear(torch.relu(update) if number else update, weight, bias)
         if weights.norm is None:
@@ -272,20 +268,53 @@ class _TracingBackend:
         return self._kernels.score(states, weights)
 
 
-def _weighted_sums(
-    states: Float[Tensor, "V D"],
-    relation_vectors: Float[Tensor, "R D"],
-    edges: Edges,
-    of_messages: Float[Tensor, " E"],
-) -> Float[Tensor, "V D"]:
-    """For each receiver, the sum of its messages by weight; no tensor of E times D is made."""
-    senders = states.index_select(0, edges.message_sender)
-    messages = senders * relation_vectors.index_select(0, edges.message_relation)
+class _WeightedSums(torch.autograd.Function):
+    """For each receiver, the sum of its messages by weight; no tensor of E times D is made.
+
+    Differentiable by hand: torch sorts all edges anew to do it, which takes many times as long.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, messages: Float[Tensor, "M D"], weights: Float[Tensor, " E"], edges: Edges
+    ) -> Float[Tensor, "V D"]:
+        ctx.save_for_backward(messages, weights)
+        ctx.edges = edges
+        return _sum_rows(messages, edges.message, edges.offsets, weights)
+
+    @staticmethod
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, gradient: Float[Tensor, "V D"]
+    ) -> tuple[Float[Tensor, "M D"], Float[Tensor, " E"], None]:
+        messages, weights = ctx.saved_tensors
+        edges: Edges = ctx.edges
+        of_messages = _sum_rows(
+            gradient, edges.receiver, edges.message_offsets, weights[edges.by_message]
+        )
+        receiver = torch.repeat_interleave(edges.offsets.diff())
+        of_weights = torch.empty_like(weights)
+        for first in range(0, len(weights), _CHUNK):
+            part = slice(first, first + _CHUNK)
+            at_receiver = gradient.index_select(0, receiver[part])
+            message = messages.index_select(0, edges.message[part])
+            of_weights[part] = (at_receiver * message).sum(-1)
+        return of_messages, of_weights, None
+
+
+def _sum_rows(
+    rows: Float[Tensor, "N D"],
+    chosen: Int[Tensor, " E"],
+    offsets: Int[Tensor, " G"],
+    weights: Float[Tensor, " E"],
+) -> Float[Tensor, "G-1 D"]:
+    """Returns the weighted sum of the chosen rows, group by group."""
+    if len(chosen) == 0:
+        return rows.new_zeros(len(offsets) - 1, rows.shape[1])
     return embedding_bag(
-        edges.message,
-        messages,
-        edges.offsets,
+        chosen,
+        rows,
+        offsets,
         mode="sum",
         include_last_offset=True,
-        per_sample_weights=of_messages,
+        per_sample_weights=weights,
     )

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,6 +34,11 @@ from knowformer.evaluation.calibration_fit import fit_calibration
 from knowformer.evaluation.evaluate import Progress, Scorer, evaluate
 from knowformer.evaluation.held_out_candidates import OwnProbability
 from knowformer.evaluation.report import EvaluationReport
+from knowformer.explanation.curves import FaithfulnessReport
+from knowformer.explanation.evidence import NUM_PATHS, NUM_PROTOTYPES, EvidenceFinder
+from knowformer.explanation.explainer import AsksFor, Explainer
+from knowformer.explanation.explanation import Explanation
+from knowformer.explanation.test_set import measure_test_set
 from knowformer.graph.dataset import Dataset, load_dataset, load_graph, load_labels
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.labels import Labels, read_label_file
@@ -67,6 +73,7 @@ class Reasoner:
         self.graph = graph
         self.labels = labels or Labels()
         self._threads = threads
+        self._known_facts = known_facts
         self._engine = Engine(
             bundle.model,
             graph,
@@ -245,6 +252,63 @@ class Reasoner:
             trained_on=self.dataset.train.graph,
             calibration=self.calibration,
         )
+
+    def explain(
+        self,
+        *,
+        head: str,
+        relation: str,
+        tail: str,
+        asks_for: AsksFor = "tail",
+        k: int = NUM_PATHS,
+        num_prototypes: int = NUM_PROTOTYPES,
+    ) -> Explanation:
+        """Explains an answer: paths, prototypes, and what the answer loses without them.
+
+        Args:
+            head: the head's name, or its readable name.
+            relation: the relation's.
+            tail: the tail's.
+            asks_for: ``tail`` explains it as the answer to (head, relation, ?), ``head`` the head
+                as the answer to (?, relation, tail).
+            k: how many paths.
+            num_prototypes: how many entities that the answer attends to.
+
+        Raises:
+            VocabularyError: a name is unknown.
+        """
+        if k < 1 or num_prototypes < 1:
+            raise ConfigError(
+                f"Expected a positive number of paths and prototypes, got {k} and {num_prototypes}."
+            )
+        return self._explainer.explain(
+            head, relation, tail, asks_for=asks_for, num_paths=k, num_prototypes=num_prototypes
+        )
+
+    @cached_property
+    def _explainer(self) -> Explainer:
+        seed = self.config.seed
+        finder = EvidenceFinder(self.model, self.graph, self._known_facts, seed=seed)
+        return Explainer(finder, labels=self.labels, seed=seed)
+
+    def measure_faithfulness(
+        self,
+        num_predictions: int = 200,
+        *,
+        graph: str | Path | None = None,
+        progress: Progress | None = None,
+    ) -> FaithfulnessReport:
+        """Explains test facts, and says how far the explanations can be trusted.
+
+        Args:
+            num_predictions: test facts to explain, each asked for its head or its tail.
+            graph: take the test facts of this data set, not of the run's own.
+            progress: called with predictions done and predictions in all.
+        """
+        seed, dataset = self.config.seed, self.dataset
+        if graph is not None:
+            dataset = load_dataset(graph, seed=seed, relations=self.dataset.relations)
+        return measure_test_set(self.model, dataset, num_predictions, seed=seed, progress=progress)
 
 
 def train(

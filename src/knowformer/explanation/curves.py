@@ -20,6 +20,7 @@ from knowformer.explanation.explanation import EvidenceKind, Standing
 from knowformer.explanation.faithfulness import Ask, RandomEvidence, Removal, standing
 from knowformer.explanation.tracing import Prediction
 from knowformer.seeding import derive_seed
+from knowformer.tables import Cell, Column, TableView, Tabular
 
 PATH_COUNTS = (1, 2, 3, 5)
 ENTITY_COUNTS = (1, 2, 5, 10)
@@ -64,7 +65,7 @@ class Curve(BaseModel):
     points: list[CurvePoint]
 
 
-class FaithfulnessReport(BaseModel):
+class FaithfulnessReport(Tabular, BaseModel):
     """How faithful explanations are on a test set."""
 
     model_config = ConfigDict(frozen=True)
@@ -85,6 +86,26 @@ class FaithfulnessReport(BaseModel):
         """Returns one curve, if any prediction had such evidence."""
         wanted = (evidence, mode, measure)
         return next((c for c in self.curves if (c.evidence, c.mode, c.measure) == wanted), None)
+
+    def table(self) -> TableView:
+        """Returns every point of every curve."""
+        names = ("named", "random", "difference", "low", "high")
+        columns = [
+            *(Column(name) for name in ("evidence", "mode", "measure")),
+            Column("size", is_number=True),
+            Column("pieces", decimals=1, is_number=True),
+            *(Column(name, decimals=4, is_number=True) for name in names),
+        ]
+        rows: list[list[Cell]] = [
+            [c.evidence, c.mode, c.measure, p.size, p.pieces, *(getattr(p, n) for n in names)]
+            for c in self.curves
+            for p in c.points
+        ]
+        return TableView(
+            title=f"{self.dataset}: faithfulness over {self.num_predictions:,} predictions",
+            columns=columns,
+            rows=rows,
+        )
 
 
 class _Row(NamedTuple):

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Int
 from torch import Tensor
 
+from knowformer.evaluation.evaluate import Scorer
 from knowformer.explanation.evidence_graph import EvidenceGraph
 from knowformer.explanation.paths import USUAL_LENGTH, FoundPath, find_paths
 from knowformer.explanation.tracing import Prediction, Trace, Tracer, find_rivals
@@ -43,12 +44,23 @@ class EvidenceFinder:
         self,
         model: KnowFormer,
         graph: KnowledgeGraph,
-        known: KnownAnswers,
-        identity_noise: Float[Tensor, "L V N"],
+        known_facts: Int[Tensor, "N 3"],
+        *,
+        seed: int,
     ) -> None:
+        """Binds a model to a graph.
+
+        Args:
+            model: the model.
+            graph: its facts are what the model sees, and what it is explained by.
+            known_facts: facts known to be true; their answers are no rivals.
+            seed: of the identity noise, so that scores are those of answers and evaluations.
+        """
         self.graph = graph
-        self.tracer = Tracer(model, identity_noise)
-        self._known = known
+        self.tracer = Tracer(model, Scorer(model, graph, seed=seed).identity_noise)
+        self._known = KnownAnswers(
+            known_facts, num_entities=len(graph.entities), num_relations=len(graph.relations)
+        )
         self._whole = EvidenceGraph(graph.adjacency)
 
     def prediction(self, head: int, relation: int, answer: int) -> Prediction:

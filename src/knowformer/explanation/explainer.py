@@ -63,9 +63,9 @@ class Explainer:
         The fact itself is hidden if the graph holds it: it would be the only reason.
 
         Args:
-            head: the head's name.
-            relation: the relation's name.
-            tail: the tail's name.
+            head: the head's name, or its readable name.
+            relation: the relation's.
+            tail: the tail's.
             asks_for: which of the two was the answer.
             num_paths: paths to name.
             num_prototypes: entities to name.
@@ -75,20 +75,19 @@ class Explainer:
             VocabularyError: a name is unknown.
         """
         started = time.perf_counter()
-        prediction = self._prediction(head, relation, tail, asks_for)
-        evidence = self._finder.find(
-            prediction, num_paths=num_paths, num_prototypes=num_prototypes
-        )
+        first, number, last = self._ids(head, relation, tail)
+        prediction = self._prediction(first, number, last, asks_for)
+        evidence = self._finder.find(prediction, num_paths=num_paths, num_prototypes=num_prototypes)
         before = standing(evidence.trace.scores, prediction)
         removal = Removal(self._finder.tracer, evidence.graph, prediction)
         random = np.random.default_rng(
-            derive_seed(self._seed, "explanation", head, relation, tail, asks_for)
+            derive_seed(self._seed, "explanation", first, number, last, asks_for)
         )
         rows = evidence.trace.attention
         explanation = Explanation(
-            head=head,
-            relation=relation,
-            tail=tail,
+            head=self._graph.entities.names[first],
+            relation=self._graph.relations.names[number],
+            tail=self._graph.entities.names[last],
             asks_for=asks_for,
             standing=before,
             num_rivals=int(prediction.rivals.sum()),
@@ -104,16 +103,20 @@ class Explainer:
         )
         return explanation.with_labels(self._labels)
 
-    def _prediction(
-        self, head: str, relation: str, tail: str, asks_for: AsksFor
-    ) -> Prediction:
-        relations, entities = self._graph.relations, self._graph.entities
-        number, first, last = relations.id(relation), entities.id(head), entities.id(tail)
+    def _ids(self, head: str, relation: str, tail: str) -> tuple[int, int, int]:
+        labels, graph = self._labels, self._graph
+        return (
+            labels.find_entity(head, graph.entities),
+            labels.find_relation(relation, graph.relations),
+            labels.find_entity(tail, graph.entities),
+        )
+
+    def _prediction(self, head: int, relation: int, tail: int, asks_for: AsksFor) -> Prediction:
         if asks_for == "tail":
-            return self._finder.prediction(first, number, last)
+            return self._finder.prediction(head, relation, tail)
         # Who has this tail? The same question read backwards.
-        backwards = int(inverse_of(torch.tensor(number), len(relations)))
-        return self._finder.prediction(last, backwards, first)
+        backwards = inverse_of(torch.tensor(relation), len(self._graph.relations))
+        return self._finder.prediction(tail, int(backwards), head)
 
     def _path(
         self, path: FoundPath, graph: EvidenceGraph, removal: Removal, before: Standing

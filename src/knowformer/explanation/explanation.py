@@ -3,16 +3,12 @@
 Value objects alone: names in, JSON, text and tables out. Ids and tensors stay elsewhere.
 """
 
-from html import escape
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from knowformer.errors import ConfigError
 from knowformer.graph.labels import Labels
-
-if TYPE_CHECKING:
-    import pandas as pd
+from knowformer.tables import Cell, Column, TableView, Tabular
 
 EvidenceKind = Literal["paths", "prototypes", "attended"]
 
@@ -102,12 +98,17 @@ class Faithfulness(_Value):
     """One for each draw of other evidence, as near to the question."""
 
     @property
+    def pieces(self) -> str:
+        """What the evidence is made of: facts or entities."""
+        return "facts" if self.evidence == "paths" else "entities"
+
+    @property
     def random_log_odds(self) -> float:
         """The mean log-odds lost without random evidence."""
         return sum(loss.log_odds for loss in self.random) / max(1, len(self.random))
 
 
-class Explanation(_Value):
+class Explanation(Tabular, _Value):
     """Why an answer was given."""
 
     head: str
@@ -148,7 +149,8 @@ class Explanation(_Value):
         return self.model_copy(
             update={
                 "entity_labels": {
-                    name: labels.entities[name] for name in sorted(entities & labels.entities.keys())
+                    name: labels.entities[name]
+                    for name in sorted(entities & labels.entities.keys())
                 },
                 "relation_labels": {
                     name: labels.relations[name]
@@ -188,61 +190,47 @@ class Explanation(_Value):
         """Returns what removing this kind of evidence cost, if there was any."""
         return next((entry for entry in self.faithfulness if entry.evidence == evidence), None)
 
-    def rows(self) -> list[dict[str, object]]:
-        """Returns the evidence as rows of a table."""
-        paths = [
-            {
-                "evidence": "path",
-                "text": self.path_text(path),
-                "weight": path.weight,
-                "log_odds_lost": path.loss.log_odds,
-                "score_lost": path.loss.score,
-            }
+    def table(self) -> TableView:
+        """Returns the evidence as a table, a row for each path and each prototype."""
+        columns = [
+            Column("evidence"),
+            Column("text"),
+            Column("weight", decimals=4, is_number=True),
+            Column("log-odds lost", is_number=True),
+            Column("attention", decimals=2, is_number=True),
+        ]
+        paths: list[list[Cell]] = [
+            ["path", self.path_text(path), path.weight, path.loss.log_odds, None]
             for path in self.paths
         ]
-        prototypes = [
-            {
-                "evidence": "prototype",
-                "text": self.labels.entity(prototype.entity),
-                "weight": prototype.influence,
-                "attention": prototype.attention,
-            }
-            for prototype in self.prototypes
+        prototypes: list[list[Cell]] = [
+            ["prototype", self.labels.entity(p.entity), p.influence, None, p.attention]
+            for p in self.prototypes
         ]
-        return [*paths, *prototypes]
+        return TableView(
+            title=f"{self.question()} {self.labels.entity(self.answer)}",
+            columns=columns,
+            rows=[*paths, *prototypes],
+            caption="; ".join(filter(None, [self.no_paths, self.no_prototypes, *self._removals()])),
+        )
 
-    def to_pandas(self) -> "pd.DataFrame":
-        """Returns the evidence as a table, a row for each path and each prototype.
-
-        Raises:
-            ConfigError: pandas is not installed.
-        """
-        try:
-            import pandas as pd
-        except ImportError:
-            raise ConfigError(
-                "Expected pandas for a table, found none. Install it with 'pip install pandas'."
-            ) from None
-        return pd.DataFrame(self.rows())
+    def _removals(self) -> list[str]:
+        return [
+            f"without the {entry.size} {entry.pieces} of its {entry.evidence} the log-odds change "
+            f"by {-entry.loss.log_odds:+.3f}, without others at random by "
+            f"{-entry.random_log_odds:+.3f}"
+            for entry in self.faithfulness
+        ]
 
     def __str__(self) -> str:
         here = self.standing
         lines = [
-            f"{self.question()} -> {self.labels.entity(self.answer)}: rank {here.rank:g}, "
-            f"probability {here.probability:.3f}",
-            *([f"paths: {self.no_paths}"] if self.no_paths else []),
+            f"{self.question()} {self.labels.entity(self.answer)}: rank {here.rank:g} of "
+            f"{self.num_rivals + 1:,}, log-odds {here.log_odds:+.2f}",
+            *([] if self.no_paths is None else [self.no_paths]),
             *(f"  {path.weight:+.3f}  {self.path_text(path)}" for path in self.paths),
-            *([f"prototypes: {self.no_prototypes}"] if self.no_prototypes else []),
+            *([] if self.no_prototypes is None else [self.no_prototypes]),
             *(f"  {p.influence:+.4f}  {self.labels.entity(p.entity)}" for p in self.prototypes),
-            *(
-                f"without {entry.size} of its {entry.evidence}: log-odds {-entry.loss.log_odds:+.3f}"
-                f", at random {-entry.random_log_odds:+.3f}"
-                for entry in self.faithfulness
-            ),
+            *self._removals(),
         ]
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        head, *lines = str(self).splitlines()
-        body = "\n".join(escape(line) for line in lines)
-        return f"<b>{escape(head)}</b><pre>{body}</pre>"

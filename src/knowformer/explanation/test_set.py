@@ -9,13 +9,12 @@ from jaxtyping import Int
 from torch import Tensor
 
 from knowformer.errors import ConfigError
-from knowformer.evaluation.evaluate import Progress, Scorer
+from knowformer.evaluation.evaluate import Progress
 from knowformer.explanation.curves import CONFIDENCE, CurveCollector, FaithfulnessReport
 from knowformer.explanation.evidence import EvidenceFinder
 from knowformer.graph.dataset import Dataset
 from knowformer.graph.inverse import with_inverse_facts
 from knowformer.model.knowformer import KnowFormer
-from knowformer.queries.known_answers import KnownAnswers
 from knowformer.seeding import generator
 
 NUM_DRAWS = 3
@@ -45,14 +44,7 @@ def measure_test_set(
     started = time.perf_counter()
     split = dataset.test
     graph = split.graph
-    finder = EvidenceFinder(
-        model,
-        graph,
-        KnownAnswers(
-            split.known, num_entities=len(graph.entities), num_relations=len(graph.relations)
-        ),
-        Scorer(model, graph, seed=seed).identity_noise,
-    )
+    finder = EvidenceFinder(model, graph, split.known, seed=seed)
     chosen = _choose(split.facts, len(graph.relations), num_predictions, seed)
     collector = CurveCollector(finder, num_draws=num_draws, seed=seed)
     for number, (head, relation, answer) in enumerate(chosen.tolist(), start=1):

@@ -154,7 +154,9 @@ def _attention(
     if not influence:
         return None
     kappa = torch.stack(similarity)
-    return AttentionRows(lift=kappa / kappa.mean(-1, keepdim=True), influence=torch.stack(influence))
+    return AttentionRows(
+        lift=kappa / kappa.mean(-1, keepdim=True), influence=torch.stack(influence)
+    )
 
 
 class _TracingBackend:

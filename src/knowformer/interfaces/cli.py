@@ -16,7 +16,7 @@ from knowformer.artifacts.learning_curve import HOW_TO_GET_PLOTS, can_draw
 from knowformer.artifacts.reliability_diagram import draw_reliability
 from knowformer.errors import KnowformerError
 from knowformer.graph import catalog
-from knowformer.interfaces.commands import answer, calibrate
+from knowformer.interfaces.commands import answer, calibrate, explain
 from knowformer.interfaces.console import (
     GraphOption,
     JsonOption,
@@ -186,6 +186,7 @@ def evaluate_command(
 
 
 app.command("answer")(answer.command)
+app.command("explain")(explain.command)
 app.command("calibrate")(calibrate.command)
 
 

@@ -1,0 +1,223 @@
+"""Pictures: the paths of an explanation with its prototypes, and the curves of a test set."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from knowformer.atomic_files import atomic_path
+from knowformer.errors import ConfigError
+from knowformer.explanation.curves import MODES, Curve, FaithfulnessReport
+from knowformer.explanation.explanation import Explanation
+from knowformer.explanation.path_layout import PathLayout, PlacedFact, lay_out, shorten, smooth
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLUMN_INCHES = 2.9  # from one entity to the next: both names and the relation's fit
+ENTITY_WIDTH, RELATION_WIDTH = 20, 16  # characters on a line
+
+FORMATS = (".svg", ".png", ".pdf")
+
+BLUE, ORANGE, GREY, INK, PALE = "#1f5fbf", "#d9480f", "#9aa5b1", "#243b53", "#e8eef6"
+
+
+def check_picture(path: Path) -> None:
+    """Refuses a picture that could not be drawn, before any work is done.
+
+    Raises:
+        ConfigError: matplotlib is missing, or the file's ending is none that it draws.
+    """
+    if path.suffix.lower() not in FORMATS:
+        raise ConfigError(
+            f"Expected a picture's name to end in {', '.join(FORMATS)}, got {str(path)!r}."
+        )
+    if find_spec("matplotlib") is None:
+        raise ConfigError(
+            "Expected matplotlib to draw a picture, found none. Install it: pip install "
+            "'knowformer[plots]'."
+        )
+
+
+def draw_explanation(explanation: Explanation, path: Path) -> None:
+    """Draws the paths from left to right, the prototypes as bars, and what removal cost."""
+    from matplotlib.figure import Figure  # heavy, and an extra: loaded only to draw
+
+    layout = lay_out(explanation.paths, explanation.asked_from, explanation.answer)
+    paths_height = 0.9 + 0.8 * layout.num_rows if explanation.paths else 0.8
+    bars_height = 0.9 + 0.24 * max(3, len(explanation.prototypes))
+    width = max(9.5, COLUMN_INCHES * (layout.num_columns - 1) + 2.2)
+    figure = Figure(figsize=(width, paths_height + bars_height + 0.7), layout="constrained")
+    grid = figure.add_gridspec(2, 2, height_ratios=[paths_height, bars_height])
+    _draw_paths(figure.add_subplot(grid[0, :]), explanation, layout)
+    _draw_prototypes(figure.add_subplot(grid[1, 0]), explanation)
+    _draw_losses(figure.add_subplot(grid[1, 1]), explanation)
+    here = explanation.standing
+    figure.suptitle(
+        f"{explanation.question()}  {explanation.labels.entity(explanation.answer)}\n"
+        f"rank {here.rank:g} of {explanation.num_rivals + 1:,}, log-odds {here.log_odds:+.2f}",
+        fontsize=11,
+        color=INK,
+        x=0.01,
+        ha="left",
+    )
+    _save(figure, path)
+
+
+def _draw_paths(axis: "Axes", explanation: Explanation, layout: PathLayout) -> None:
+    axis.set_axis_off()
+    axis.set_title("Paths that carry the answer; thickness is weight", loc="left", fontsize=10)
+    if explanation.no_paths is not None:
+        axis.text(0.0, 0.5, explanation.no_paths, fontsize=10, color=INK, va="center")
+        return
+    labels = explanation.labels
+    most = max(fact.weight for fact in layout.facts)
+    for fact in layout.facts:
+        _draw_fact(axis, fact, labels.relation(fact.relation), share=fact.weight / most)
+    ends = {explanation.asked_from: BLUE, explanation.answer: ORANGE}
+    for name, (x, y) in layout.entities.items():
+        color = ends.get(name, INK)
+        axis.text(
+            x,
+            -y,
+            shorten(labels.entity(name), ENTITY_WIDTH),
+            ha="center",
+            va="center",
+            fontsize=8.5,
+            color=color,
+            fontweight="bold" if name in ends else "normal",
+            bbox={"boxstyle": "round,pad=0.35", "facecolor": PALE, "edgecolor": color},
+            zorder=4,
+        )
+    axis.set_xlim(-0.3, layout.num_columns - 0.7)
+    lowest = max([0.0, *(abs(y) for fact in layout.facts for _, y in fact.points)])
+    axis.set_ylim(-lowest - 0.6, lowest + 0.6)
+
+
+def _draw_fact(axis: "Axes", fact: PlacedFact, relation: str, *, share: float) -> None:
+    """Draws a smooth line through the fact's points, its arrow where the fact points to."""
+    curve = smooth(fact.points)
+    axis.plot(
+        [x for x, _ in curve],
+        [-y for _, y in curve],
+        color=BLUE,
+        alpha=0.35 + 0.4 * share,
+        linewidth=0.8 + 4.0 * share,
+        solid_capstyle="round",
+        zorder=1,
+    )
+    # Two thirds of the way along, clear of the name in the middle.
+    at = len(curve) // 3 if fact.backwards else -len(curve) // 3
+    tip, behind = (curve[at], curve[at + 1]) if fact.backwards else (curve[at], curve[at - 1])
+    axis.annotate(
+        "",
+        xy=(tip.x, -tip.y),
+        xytext=(behind.x, -behind.y),
+        arrowprops={"arrowstyle": "-|>", "color": BLUE, "lw": 0.8, "mutation_scale": 13},
+        zorder=2,
+    )
+    middle = curve[len(curve) // 2]
+    axis.text(
+        middle.x,
+        -middle.y,
+        shorten(relation, RELATION_WIDTH),
+        ha="center",
+        va="center",
+        fontsize=7.5,
+        color=INK,
+        bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"},
+        zorder=3,
+    )
+
+
+def _draw_prototypes(axis: "Axes", explanation: Explanation) -> None:
+    axis.set_title("Prototypes: influence on the log-odds", loc="left", fontsize=10)
+    if explanation.no_prototypes is not None:
+        axis.set_axis_off()
+        axis.text(0.0, 0.5, explanation.no_prototypes, fontsize=9, color=INK, wrap=True)
+        return
+    shown = explanation.prototypes
+    rows = range(len(shown))
+    axis.barh(rows, [each.influence for each in shown], color=BLUE, height=0.68)
+    names = [shorten(explanation.labels.entity(each.entity), 34, lines=1) for each in shown]
+    axis.set_yticks(rows, names, fontsize=8)
+    for row, each in zip(rows, shown, strict=True):
+        text = f" {each.influence:.3g}  (attention {each.attention:.1f}x)"
+        axis.text(each.influence, row, text, va="center", fontsize=7.5, color=INK)
+    axis.set_xlim(0, 1.55 * max(each.influence for each in shown))
+    axis.invert_yaxis()
+    axis.set_xticks([])
+    _bare(axis, "left")
+
+
+def _draw_losses(axis: "Axes", explanation: Explanation) -> None:
+    axis.set_title("Log-odds lost without the evidence", loc="left", fontsize=10)
+    names: list[str] = []
+    for entry in explanation.faithfulness:
+        row = 2.6 * (len(names) // 2)
+        axis.barh(row, entry.loss.log_odds, color=BLUE, height=0.8)
+        draws = [loss.log_odds for loss in entry.random]
+        axis.barh(row + 1, entry.random_log_odds, color=GREY, height=0.8)
+        axis.plot(draws, [row + 1] * len(draws), "|", color=INK, markersize=7)
+        names += [f"{entry.size} {entry.pieces} of its {entry.evidence}", "the same at random"]
+    places = [2.6 * (number // 2) + number % 2 for number in range(len(names))]
+    axis.set_yticks(places, names, fontsize=8)
+    axis.axvline(0, color=INK, linewidth=0.8)
+    axis.tick_params(axis="x", labelsize=8)
+    axis.invert_yaxis()
+    _bare(axis, "bottom")
+    if not names:
+        axis.set_axis_off()
+
+
+def draw_curves(report: FaithfulnessReport, path: Path) -> None:
+    """Draws deletion and insertion curves of each kind of evidence, named beside random."""
+    from matplotlib.figure import Figure  # heavy, and an extra: loaded only to draw
+
+    kinds = list(dict.fromkeys(curve.evidence for curve in report.curves))
+    figure = Figure(figsize=(max(4.4, 3.7 * len(kinds)), 6.2), layout="constrained")
+    axes = figure.subplots(2, max(1, len(kinds)), squeeze=False)
+    for column, kind in enumerate(kinds):
+        for row, mode in enumerate(MODES):
+            curve = report.curve(kind, mode, "log_odds")
+            assert curve is not None
+            _draw_curve(axes[row][column], curve, with_legend=row == column == 0)
+    figure.suptitle(
+        f"{report.dataset}: {report.num_predictions:,} test predictions explained",
+        fontsize=11,
+        color=INK,
+        x=0.01,
+        ha="left",
+    )
+    _save(figure, path)
+
+
+def _draw_curve(axis: "Axes", curve: Curve, *, with_legend: bool) -> None:
+    does = "lost" if curve.mode == "deletion" else "gained"
+    sizes = [0, *(point.size for point in curve.points)]
+    axis.plot(sizes, [0.0, *(p.random for p in curve.points)], color=GREY, marker="o", label="random")
+    axis.plot(sizes, [0.0, *(p.named for p in curve.points)], color=BLUE, marker="o", label="named")
+    # The interval is of the difference, so it is drawn about random plus difference.
+    low = [0.0, *(point.random + point.low for point in curve.points)]
+    high = [0.0, *(point.random + point.high for point in curve.points)]
+    axis.fill_between(sizes, low, high, color=BLUE, alpha=0.18, linewidth=0)
+    axis.axhline(0, color=INK, linewidth=0.6)
+    axis.set_title(f"{curve.evidence}, {curve.mode}", loc="left", fontsize=10)
+    axis.set_xlabel("paths" if curve.evidence == "paths" else "entities", fontsize=9)
+    axis.set_ylabel(f"log-odds {does}", fontsize=9)
+    axis.tick_params(labelsize=8)
+    for side in ("top", "right"):
+        axis.spines[side].set_visible(False)
+    if with_legend:
+        axis.legend(frameon=False, fontsize=8)
+
+
+def _bare(axis: "Axes", kept: str) -> None:
+    for side, spine in axis.spines.items():
+        spine.set_visible(side == kept)
+    axis.tick_params(axis="y", length=0)
+
+
+def _save(figure: "Figure", path: Path) -> None:
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, format=path.suffix.lower().lstrip("."), dpi=150)

@@ -53,7 +53,7 @@ class Scorer:
     def score(self, heads: Int[Tensor, " B"], relations: Int[Tensor, " B"]) -> Float[Tensor, "B V"]:
         """Returns the scores of every entity for every query."""
         # Built once and kept: were they built in inference mode, training could not use them later.
-        edges = self.graph.adjacency.edges
+        edges, noise = self.graph.adjacency.edges, self.identity_noise
         size = 1
         if self.model.is_batch_invariant:
             size = slice_size(len(heads), len(self.graph.entities), self.model.config.hidden_dim)
@@ -61,7 +61,7 @@ class Scorer:
         def score_slice(first: int) -> Tensor:
             part = slice(first, first + size)
             with torch.inference_mode():
-                return self.model(edges, heads[part], relations[part], identity_noise=self.identity_noise)
+                return self.model(edges, heads[part], relations[part], identity_noise=noise)
 
         return torch.cat(self._workers.map(score_slice, range(0, len(heads), size)))
 

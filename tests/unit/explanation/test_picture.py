@@ -53,6 +53,9 @@ def test_an_explanation_is_drawn(tmp_path: Path, ending: str, with_evidence: boo
     assert content.startswith(starts[ending])
     if ending == ".svg":
         ET.fromstring(content)
+        assert b"likes $x_1$" in content  # a name, not a formula
+        picture.draw_explanation(explanation(with_evidence=with_evidence), path)
+        assert path.read_bytes() == content
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 

@@ -18,6 +18,7 @@ CHECKED = [
     "knowformer.model",
     "knowformer.evaluation",
     "knowformer.training",
+    "knowformer.explanation",
     "knowformer.artifacts",
     "knowformer.reasoner",
 ]

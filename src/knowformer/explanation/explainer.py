@@ -1,4 +1,4 @@
-"""Explainer: a model on a graph, asked why. Finds evidence, checks it by removal, gives it names."""
+"""Explainer: a model on a graph, asked why. Finds evidence, checks it by removal, names it."""
 
 import time
 from typing import Literal
@@ -58,7 +58,7 @@ class Explainer:
         num_prototypes: int = NUM_PROTOTYPES,
         num_draws: int = NUM_DRAWS,
     ) -> Explanation:
-        """Explains why ``tail`` answers (head, relation, ?), or ``head`` answers (?, relation, tail).
+        """Explains a tail as the answer to (head, relation, ?), or a head to (?, relation, tail).
 
         The fact itself is hidden if the graph holds it: it would be the only reason.
 
@@ -189,8 +189,8 @@ class Explainer:
                 f"further than {num_hops}."
             )
         return (
-            f"Paths lead {ends}, the shortest of {evidence.distance} facts, but each has a step "
-            "that speaks against the answer."
+            f"Paths lead {ends}, the shortest of length {evidence.distance}, but the facts on them "
+            "speak against the answer."
         )
 
 

@@ -88,7 +88,7 @@ class HeadAttention(_Value):
 
 
 class Faithfulness(_Value):
-    """What removing named evidence costs, and what removing other evidence of the same size does."""
+    """What removing the named evidence costs, beside other evidence of the same size."""
 
     evidence: EvidenceKind
     size: int

@@ -8,6 +8,7 @@ ordered by the mean of their neighbours' heights, which leaves few crossings.
 import textwrap
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from knowformer.explanation.explanation import EvidencePath, Step
@@ -88,7 +89,7 @@ def lay_out(paths: list[EvidencePath], head: str, answer: str) -> PathLayout:
 def smooth(points: list[Point], steps: int = 24) -> list[Point]:
     """Returns a curve through the points that runs level at each, so that lines stay apart."""
     curve = [points[0]]
-    for one, other in zip(points, points[1:], strict=False):
+    for one, other in pairwise(points):
         for step in range(1, steps + 1):
             share = step / steps
             eased = share * share * (3 - 2 * share)
@@ -100,13 +101,22 @@ def smooth(points: list[Point], steps: int = 24) -> list[Point]:
 
 def shorten(name: str, width: int, lines: int = 2) -> str:
     """Returns a name on a few short lines; what does not fit is cut in the middle."""
-    readable = name.replace("_", " ").strip() or name
-    most = width * lines - 1
+    readable = " ".join(name.replace("_", " ").split()) or name
+    most = width * lines - 1  # a line may end early
     if len(readable) > most:
-        front = (most * 3) // 5
-        readable = f"{readable[:front].rstrip()}…{readable[front + 1 - most :].lstrip()}"
+        readable = _cut_middle(readable, most)
     wrapped = textwrap.wrap(readable, width, break_on_hyphens=False) or [readable]
     return "\n".join(wrapped)
+
+
+def _cut_middle(text: str, most: int) -> str:
+    """Leaves out what is in the middle, at a word's end where one is near."""
+    room = most - len("…")
+    front, back = text[: room - room // 3], text[len(text) - room // 3 :]
+    whole_front, whole_back = front.rpartition(" ")[0], back.partition(" ")[2]
+    front = whole_front if len(whole_front) > len(front) // 2 else front
+    back = whole_back if len(whole_back) > len(back) // 2 else back
+    return f"{front.rstrip()}…{back.lstrip()}"
 
 
 def _line(step: Step) -> _Line:
@@ -134,7 +144,7 @@ def _heights(column_of: dict[_Place, int], routes: list[list[_Place]]) -> dict[_
     """Orders each column by its neighbours' mean height, then spaces it evenly."""
     neighbours: defaultdict[_Place, list[_Place]] = defaultdict(list)
     for route in routes:
-        for one, other in zip(route, route[1:], strict=False):
+        for one, other in pairwise(route):
             neighbours[one].append(other)
             neighbours[other].append(one)
     columns: defaultdict[int, list[_Place]] = defaultdict(list)

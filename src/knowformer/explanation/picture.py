@@ -1,5 +1,9 @@
 """Pictures: the paths of an explanation with its prototypes, and the curves of a test set."""
 
+import textwrap
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLUMN_INCHES = 2.9  # from one entity to the next: both names and the relation's fit
+COLUMN_INCHES = 3.1  # from one entity to the next: both names and the relation's fit
 ENTITY_WIDTH, RELATION_WIDTH = 20, 16  # characters on a line
 
 FORMATS = (".svg", ".png", ".pdf")
@@ -41,6 +45,11 @@ def check_picture(path: Path) -> None:
 
 def draw_explanation(explanation: Explanation, path: Path) -> None:
     """Draws the paths from left to right, the prototypes as bars, and what removal cost."""
+    with _drawing():
+        _save(_explanation_figure(explanation), path)
+
+
+def _explanation_figure(explanation: Explanation) -> "Figure":
     from matplotlib.figure import Figure  # heavy, and an extra: loaded only to draw
 
     layout = lay_out(explanation.paths, explanation.asked_from, explanation.answer)
@@ -48,28 +57,32 @@ def draw_explanation(explanation: Explanation, path: Path) -> None:
     bars_height = 0.9 + 0.24 * max(3, len(explanation.prototypes))
     width = max(9.5, COLUMN_INCHES * (layout.num_columns - 1) + 2.2)
     figure = Figure(figsize=(width, paths_height + bars_height + 0.7), layout="constrained")
-    grid = figure.add_gridspec(2, 2, height_ratios=[paths_height, bars_height])
-    _draw_paths(figure.add_subplot(grid[0, :]), explanation, layout)
-    _draw_prototypes(figure.add_subplot(grid[1, 0]), explanation)
-    _draw_losses(figure.add_subplot(grid[1, 1]), explanation)
+    above, below = figure.subfigures(2, 1, height_ratios=[paths_height, bars_height])
+    _draw_paths(above.add_subplot(), explanation, layout)
+    left, right = below.subplots(1, 2)
+    _draw_prototypes(left, explanation)
+    _draw_losses(right, explanation)
     here = explanation.standing
+    question = f"{explanation.question()}  {explanation.labels.entity(explanation.answer)}"
     figure.suptitle(
-        f"{explanation.question()}  {explanation.labels.entity(explanation.answer)}\n"
+        "\n".join(textwrap.wrap(question, round(11 * width))) + "\n"
         f"rank {here.rank:g} of {explanation.num_rivals + 1:,}, log-odds {here.log_odds:+.2f}",
         fontsize=11,
         color=INK,
         x=0.01,
         ha="left",
     )
-    _save(figure, path)
+    return figure
 
 
 def _draw_paths(axis: "Axes", explanation: Explanation, layout: PathLayout) -> None:
     axis.set_axis_off()
-    axis.set_title("Paths that carry the answer; thickness is weight", loc="left", fontsize=10)
+    axis.set_title("Paths that carry the answer", loc="left", fontsize=10)
     if explanation.no_paths is not None:
-        axis.text(0.0, 0.5, explanation.no_paths, fontsize=10, color=INK, va="center")
+        text = "\n".join(textwrap.wrap(explanation.no_paths, 110))
+        axis.text(0.0, 0.5, text, fontsize=9, color=INK, va="center")
         return
+    axis.set_title("thickness is weight, arrows go from head to tail", loc="right", fontsize=8)
     labels = explanation.labels
     most = max(fact.weight for fact in layout.facts)
     for fact in layout.facts:
@@ -106,9 +119,10 @@ def _draw_fact(axis: "Axes", fact: PlacedFact, relation: str, *, share: float) -
         solid_capstyle="round",
         zorder=1,
     )
-    # Two thirds of the way along, clear of the name in the middle.
-    at = len(curve) // 3 if fact.backwards else -len(curve) // 3
-    tip, behind = (curve[at], curve[at + 1]) if fact.backwards else (curve[at], curve[at - 1])
+    # Between the name in the middle and the entity that the fact points to.
+    walked = curve[::-1] if fact.backwards else curve
+    at = round(0.71 * len(walked))
+    tip, behind = walked[at], walked[at - 1]
     axis.annotate(
         "",
         xy=(tip.x, -tip.y),
@@ -134,7 +148,8 @@ def _draw_prototypes(axis: "Axes", explanation: Explanation) -> None:
     axis.set_title("Prototypes: influence on the log-odds", loc="left", fontsize=10)
     if explanation.no_prototypes is not None:
         axis.set_axis_off()
-        axis.text(0.0, 0.5, explanation.no_prototypes, fontsize=9, color=INK, wrap=True)
+        text = "\n".join(textwrap.wrap(explanation.no_prototypes, 60))
+        axis.text(0.0, 0.5, text, fontsize=9, color=INK, va="center")
         return
     shown = explanation.prototypes
     rows = range(len(shown))
@@ -172,6 +187,11 @@ def _draw_losses(axis: "Axes", explanation: Explanation) -> None:
 
 def draw_curves(report: FaithfulnessReport, path: Path) -> None:
     """Draws deletion and insertion curves of each kind of evidence, named beside random."""
+    with _drawing():
+        _save(_curves_figure(report), path)
+
+
+def _curves_figure(report: FaithfulnessReport) -> "Figure":
     from matplotlib.figure import Figure  # heavy, and an extra: loaded only to draw
 
     kinds = list(dict.fromkeys(curve.evidence for curve in report.curves))
@@ -189,7 +209,7 @@ def draw_curves(report: FaithfulnessReport, path: Path) -> None:
         x=0.01,
         ha="left",
     )
-    _save(figure, path)
+    return figure
 
 
 def _draw_curve(axis: "Axes", curve: Curve, *, with_legend: bool) -> None:
@@ -220,6 +240,20 @@ def _bare(axis: "Axes", kept: str) -> None:
     axis.tick_params(axis="y", length=0)
 
 
+@contextmanager
+def _drawing() -> Generator[None]:
+    """Names are text, never formulas; the same picture gets the same bytes."""
+    from matplotlib import rc_context
+
+    settings = {"text.parse_math": False, "svg.hashsalt": "knowformer"}
+    with rc_context(settings), warnings.catch_warnings():
+        # A letter that the font lacks is drawn as a box: not the reader's concern.
+        warnings.filterwarnings("ignore", message="Glyph")
+        yield
+
+
 def _save(figure: "Figure", path: Path) -> None:
     with atomic_path(path) as temporary:
-        figure.savefig(temporary, format=path.suffix.lower().lstrip("."), dpi=150)
+        ending = path.suffix.lower().lstrip(".")
+        undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
+        figure.savefig(temporary, format=ending, dpi=150, metadata=undated)

@@ -59,7 +59,7 @@ def _paths_table(explanation: Explanation) -> Table:
     most = max(path.weight for path in explanation.paths)
     for path in explanation.paths:
         table.add_row(
-            f"{path.weight:.3f}",
+            f"{path.weight:.3g}",
             _bar(path.weight / most),
             f"{path.loss.log_odds:+.2f}",
             _path_text(explanation, path),
@@ -86,7 +86,7 @@ def _prototypes_table(explanation: Explanation) -> Table:
     most = max(prototype.influence for prototype in explanation.prototypes)
     for prototype in explanation.prototypes:
         table.add_row(
-            f"{prototype.influence:.4f}",
+            f"{prototype.influence:.3g}",
             _bar(prototype.influence / most),
             f"{prototype.attention:.2f}x",
             Text(explanation.labels.entity(prototype.entity), style="cyan"),
@@ -123,7 +123,7 @@ def _faithfulness_table(entries: list[Faithfulness]) -> Table:
         named = [loss.log_odds, loss.score, loss.probability, loss.rank]
         what = f"{entry.size} {entry.pieces}"
         table.add_row(f"the {what} of its {entry.evidence}", *_losses(named), style="bold")
-        table.add_row(f"{what} at random, as near; mean of {draws}", *_losses(means), style="dim")
+        table.add_row(f"{what} at random, {draws} draws", *_losses(means), style="dim")
     return table
 
 

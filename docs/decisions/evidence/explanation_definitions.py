@@ -1,0 +1,115 @@
+"""Compares definitions of path evidence: python explanation_definitions.py RUN [PREDICTIONS].
+
+Test facts are explained by each definition. Printed are means over predictions: log-odds lost
+without the facts of five paths (or as many facts as they have), log-odds gained by these facts
+alone over no facts at all, and the reciprocal rank that they alone give.
+"""
+
+import sys
+from collections import defaultdict
+
+import numpy as np
+import torch
+
+from knowformer.explanation import tracing
+from knowformer.explanation.evidence import CANDIDATES, EvidenceFinder
+from knowformer.explanation.evidence_graph import EvidenceGraph
+from knowformer.explanation.faithfulness import RandomEvidence, Removal, standing
+from knowformer.explanation.paths import USUAL_LENGTH, Floats, FoundPath, find_paths
+from knowformer.explanation.test_set import _choose
+from knowformer.explanation.tracing import Prediction
+from knowformer.reasoner import Reasoner
+
+NUM_PATHS = 5
+
+
+def hop_gradients(finder: EvidenceFinder, prediction: Prediction, graph: EvidenceGraph) -> Floats:
+    """Returns the gradients that explanations use: means over weakened messages."""
+    return finder.tracer.trace(prediction, graph.edges).hops.double().numpy()
+
+
+def gradients_at_the_whole_graph(
+    finder: EvidenceFinder, prediction: Prediction, graph: EvidenceGraph
+) -> Floats:
+    """Returns the gradients as NBFNet takes them: at the graph as it is."""
+    model, relation = finder.tracer.model, torch.tensor([prediction.relation])
+    vectors = model.relation_vectors(relation)
+    backend = tracing._TracingBackend(model.backend, prediction.answer, vectors=vectors)
+    scores = tracing._with_backend(model, backend).score_entities(
+        graph.edges,
+        torch.tensor([prediction.head]),
+        relation,
+        vectors,
+        identity_noise=finder.tracer._noise,
+        dropout_generator=None,
+    )[0]
+    gradients = tracing._gradients(prediction.log_odds(scores), backend.value_hops)
+    return torch.stack(gradients).double().numpy()
+
+
+def facts_of(graph: EvidenceGraph, paths: list[FoundPath]) -> list[int]:
+    """Returns the facts of the first paths, each once."""
+    edges = [edge for path in paths[:NUM_PATHS] for edge in path.edges]
+    return list(dict.fromkeys(graph.fact_of_edge[edges].tolist())) if edges else []
+
+
+def definitions(
+    finder: EvidenceFinder, prediction: Prediction, graph: EvidenceGraph, removal: Removal
+) -> dict[str, list[int]]:
+    """Returns the facts that each definition names."""
+    head, answer = prediction.head, prediction.answer
+    distance = int(graph.distances(head)[answer])
+    integrated = hop_gradients(finder, prediction, graph)
+    plain = gradients_at_the_whole_graph(finder, prediction, graph)
+
+    def search(hops: Floats) -> list[FoundPath]:
+        length = min(len(hops), max(USUAL_LENGTH, distance))
+        weights = graph.per_fact(hops.sum(0))
+        ends = {"head": head, "answer": answer}
+        return find_paths(graph, hops, weights, **ends, count=CANDIDATES, max_length=length)
+
+    chosen = search(integrated)
+    alone = {
+        path: removal.without_facts(graph.fact_of_edge[list(path.edges)].tolist()).log_odds
+        for path in chosen
+    }
+    facts = facts_of(graph, chosen)
+    random = np.random.default_rng([head, prediction.relation, answer])
+    return {
+        "chosen: integrated gradients, mean of facts": facts,
+        "integrated gradients, widest first": facts_of(
+            graph, sorted(chosen, key=lambda path: -path.width)
+        ),
+        "gradients at the whole graph, mean of facts": facts_of(graph, search(plain)),
+        "each path by its own removal": facts_of(graph, sorted(chosen, key=lambda p: alone[p])),
+        "single facts by integrated gradient": np.argsort(-graph.per_fact(integrated.sum(0)))[
+            : len(facts)
+        ].tolist(),
+        "random facts, as near": RandomEvidence.of_facts(graph, prediction).draw(facts, random),
+    }
+
+
+def main(run: str, count: int = 60) -> None:
+    """Explains test facts of a run by each definition."""
+    reasoner = Reasoner.from_pretrained(run, threads=1)
+    split, seed = reasoner.dataset.test, reasoner.config.seed
+    finder = EvidenceFinder(reasoner.model, split.graph, split.known, seed=seed)
+    graph = EvidenceGraph(split.graph.adjacency)
+    rows: defaultdict[str, list[tuple[float, ...]]] = defaultdict(list)
+    for fact in _choose(split.facts, len(split.graph.relations), count, seed).tolist():
+        prediction = finder.prediction(*fact)
+        before = standing(finder.tracer.score(prediction, graph.edges), prediction)
+        removal = Removal(finder.tracer, graph, prediction)
+        empty = removal.with_facts_alone([])
+        for name, facts in definitions(finder, prediction, graph, removal).items():
+            without, alone = removal.without_facts(facts), removal.with_facts_alone(facts)
+            lost, gained = before.log_odds - without.log_odds, alone.log_odds - empty.log_odds
+            rows[name].append((len(facts), lost, gained, 1 / alone.rank))
+    print(f"{'definition':45s} facts   lost  gained  1/rank alone")
+    for name, values in rows.items():
+        size, lost, gained, rank = np.mean(values, axis=0)
+        print(f"{name:45s} {size:5.1f} {lost:6.2f} {gained:7.2f} {rank:13.3f}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], *map(int, sys.argv[2:]))

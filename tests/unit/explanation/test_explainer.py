@@ -1,0 +1,164 @@
+from collections.abc import Callable
+
+import pytest
+
+from knowformer.errors import VocabularyError
+from knowformer.explanation.evidence import EvidenceFinder
+from knowformer.explanation.explainer import Explainer
+from knowformer.explanation.explanation import Explanation
+from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.graph.labels import Labels
+
+Explain = Callable[..., Explanation]
+
+
+@pytest.fixture
+def explain(family: KnowledgeGraph, finder: Callable[..., EvidenceFinder]) -> Explain:
+    """A function: a fact of the family, and settings of the model, to its explanation."""
+
+    def run(
+        head: str,
+        relation: str,
+        tail: str,
+        *,
+        settings: dict[str, object] | None = None,
+        **how: object,
+    ) -> Explanation:
+        labels = Labels({"bob": "Bob Smith"}, {"mother_of": "is mother of"})
+        found = finder(family, seed=3, **(settings or {}))
+        explainer = Explainer(found, labels=labels, seed=0)
+        return explainer.explain(head, relation, tail, num_prototypes=3, **how)  # pyright: ignore[reportArgumentType]
+
+    return run
+
+
+def check_path(explanation: Explanation, graph: KnowledgeGraph) -> None:
+    names = {(h, r, t) for h, r, t in graph.facts.tolist()}
+    for path in explanation.paths:
+        assert path.steps[0].start == explanation.asked_from
+        assert path.steps[-1].end == explanation.answer
+        assert path.weight > 0
+        for step in path.steps:
+            ends = (step.end, step.start) if step.backwards else (step.start, step.end)
+            head, tail = (graph.entities.id(name) for name in ends)
+            assert (head, graph.relations.id(step.relation), tail) in names
+        for one, other in zip(path.steps, path.steps[1:], strict=False):
+            assert one.end == other.start
+
+
+@pytest.mark.parametrize("asks_for", ["head", "tail"])
+def test_paths_go_from_the_question_to_the_answer_over_facts(
+    explain: Explain, family: KnowledgeGraph, asks_for: str
+) -> None:
+    found = explain("eve", "mother_of", "bob", asks_for=asks_for)
+    assert found.paths
+    assert found.no_paths is None
+    assert not found.fact_hidden
+    check_path(found, family)
+    assert [path.weight for path in found.paths] == sorted(
+        (path.weight for path in found.paths), reverse=True
+    )
+
+
+def test_a_known_fact_is_hidden_and_no_reason_for_itself(
+    explain: Explain, family: KnowledgeGraph
+) -> None:
+    found = explain("ann", "mother_of", "bob")
+    assert found.fact_hidden
+    check_path(found, family)
+    for path in found.paths:
+        for step in path.steps:
+            assert (step.start, step.relation, step.end) != ("ann", "mother_of", "bob")
+
+
+def test_every_kind_of_evidence_is_checked_against_random_evidence(explain: Explain) -> None:
+    found = explain("eve", "mother_of", "bob", num_draws=2)
+    kinds = {entry.evidence: entry for entry in found.faithfulness}
+    facts = {
+        frozenset([(step.start, step.end), (step.end, step.start), step.relation])
+        for path in found.paths
+        for step in path.steps
+    }
+    assert kinds["paths"].size == len(facts)
+    assert all(len(entry.random) == 2 for entry in kinds.values())
+    if found.prototypes:
+        assert kinds["prototypes"].size == len(found.prototypes)
+
+
+def test_attention_is_given_in_all_and_by_layer_and_head(explain: Explain) -> None:
+    found = explain("eve", "mother_of", "bob")
+    assert [(entry.layer, entry.head) for entry in found.heads] == [(1, 1), (1, 2), (2, 1), (2, 2)]
+    assert all(len(entry.entities) == 3 for entry in found.heads)
+    named = {each.entity for entry in found.heads for each in entry.entities}
+    assert "bob" not in named | {each.entity for each in found.attended}
+    assert all(each.influence > 0 for each in found.prototypes)
+
+
+def test_an_answer_that_cannot_be_reached_is_told_plainly(explain: Explain) -> None:
+    found = explain("eve", "mother_of", "zoe")
+    assert found.paths == []
+    assert found.no_paths == "No path of facts leads from eve to zoe."
+    assert found.faithfulness_of("paths") is None
+
+
+def test_an_answer_too_far_away_is_told_with_its_distance(explain: Explain) -> None:
+    found = explain("eve", "mother_of", "bob", settings={"num_layers": 1, "num_value_hops": 1})
+    assert found.no_paths == (
+        "The shortest path from eve to Bob Smith has 2 facts, and this model looks no further than "
+        "1."
+    )
+
+
+def test_the_head_as_its_own_answer_has_no_path(explain: Explain) -> None:
+    assert "there is no path to go" in str(explain("eve", "mother_of", "eve").no_paths)
+
+
+@pytest.mark.parametrize(
+    ("settings", "part"),
+    [({"attention": False}, "no_prototypes"), ({"num_value_hops": 0}, "no_paths")],
+    ids=["no attention", "no value hops"],
+)
+def test_a_model_that_lacks_a_part_says_so(
+    explain: Explain, settings: dict[str, object], part: str
+) -> None:
+    said = getattr(explain("eve", "mother_of", "bob", settings=settings), part)
+    assert "this model" in said.lower()
+
+
+def test_explaining_twice_gives_the_same(explain: Explain) -> None:
+    first, second = (explain("eve", "mother_of", "bob") for _ in range(2))
+    assert first.model_copy(update={"seconds": 0.0}) == second.model_copy(update={"seconds": 0.0})
+
+
+def test_readable_names_are_understood_and_shown(explain: Explain) -> None:
+    found = explain("eve", "is mother of", "Bob Smith")
+    assert (found.relation, found.tail) == ("mother_of", "bob")
+    assert found.question() == "(eve, is mother of, ?)"
+    assert found.entity_labels == {"bob": "Bob Smith"}
+    assert all("Bob Smith" in found.path_text(path) for path in found.paths)
+
+
+@pytest.mark.parametrize(
+    ("fact", "said"),
+    [
+        (("eve", "mother_of", "bob"), "Did you mean 'eve'"),
+        (("eve", "mother", "bob"), "mother_of"),
+        (("eve", "mother_of", "bobb"), "bob"),
+    ],
+    ids=["head", "relation", "tail"],
+)
+def test_an_unknown_name_is_answered_with_near_spellings(
+    explain: Explain, fact: tuple[str, str, str], said: str
+) -> None:
+    with pytest.raises(VocabularyError, match=said):
+        explain(*fact)
+
+
+def test_an_explanation_survives_json_and_becomes_a_table(explain: Explain) -> None:
+    found = explain("eve", "mother_of", "bob")
+    assert Explanation.model_validate_json(found.model_dump_json()) == found
+    frame = found.to_pandas()
+    assert len(frame) == len(found.paths) + len(found.prototypes)
+    assert frame["weight"].tolist()[0] == found.paths[0].weight
+    assert "(eve, is mother of, ?)" in found._repr_html_()
+    assert "(eve, is mother of, ?) Bob Smith: rank" in str(found)

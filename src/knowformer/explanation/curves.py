@@ -7,7 +7,6 @@ back, and says what the answer gains. Beside each stands random evidence of the 
 
 import time
 from collections import defaultdict
-from collections.abc import Callable
 from functools import cache
 from typing import Literal, NamedTuple
 
@@ -156,11 +155,17 @@ class CurveCollector:
         most = case.by_size[max(case.by_size)]
         draws = [case.others.draw(most, random) for _ in range(self._num_draws)]
         nothing = _measures(case.alone([]))
-        worth: dict[Mode, Callable[[tuple[int, ...]], Floats]] = {
-            "deletion": cache(lambda pieces: before - _measures(case.without(pieces))),
-            "insertion": cache(lambda pieces: _measures(case.alone(pieces)) - nothing),
-        }
-        for mode, worth_of in worth.items():
+
+        # Where a prediction has few paths, the first three are the first five.
+        @cache
+        def lost(pieces: tuple[int, ...]) -> Floats:
+            return before - _measures(case.without(pieces))
+
+        @cache
+        def gained(pieces: tuple[int, ...]) -> Floats:
+            return _measures(case.alone(pieces)) - nothing
+
+        for mode, worth_of in zip(MODES, (lost, gained), strict=True):
             for size, named in case.by_size.items():
                 at_random = [worth_of(tuple(draw[: len(named)])) for draw in draws]
                 row = _Row(len(named), worth_of(tuple(named)), np.mean(at_random, axis=0))

@@ -56,7 +56,9 @@ class EvidenceGraph:
 
     def per_fact(self, of_edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Returns the sum over both directions of each fact."""
-        return np.bincount(self.fact_of_edge, of_edges, minlength=self.num_facts)
+        sums = np.zeros(self.num_facts)
+        np.add.at(sums, self.fact_of_edge, of_edges)
+        return sums
 
     def without(self, facts: Collection[int]) -> Edges:
         """Returns the edges that are left when these facts are removed."""

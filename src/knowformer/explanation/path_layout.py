@@ -111,12 +111,12 @@ def shorten(name: str, width: int, lines: int = 2) -> str:
 
 def _cut_middle(text: str, most: int) -> str:
     """Leaves out what is in the middle, at a word's end where one is near."""
-    room = most - len("…")
+    room = most - len(" … ")
     front, back = text[: room - room // 3], text[len(text) - room // 3 :]
     whole_front, whole_back = front.rpartition(" ")[0], back.partition(" ")[2]
-    front = whole_front if len(whole_front) > len(front) // 2 else front
-    back = whole_back if len(whole_back) > len(back) // 2 else back
-    return f"{front.rstrip()}…{back.lstrip()}"
+    front = whole_front if len(whole_front) >= len(front) // 2 else front
+    back = whole_back if len(whole_back) >= len(back) // 2 else back
+    return f"{front.rstrip(' -,(/')} … {back.lstrip(' -,)/')}"
 
 
 def _line(step: Step) -> _Line:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from knowformer.atomic_files import atomic_path
 from knowformer.errors import ConfigError
-from knowformer.explanation.curves import MODES, Curve, FaithfulnessReport
-from knowformer.explanation.explanation import Explanation
+from knowformer.explanation.curves import KINDS, MODES, Curve, FaithfulnessReport
+from knowformer.explanation.explanation import EvidenceKind, Explanation
 from knowformer.explanation.path_layout import PathLayout, PlacedFact, lay_out, shorten, smooth
 
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ def _explanation_figure(explanation: Explanation) -> "Figure":
     bars_height = 0.9 + 0.24 * max(3, len(explanation.prototypes))
     width = max(9.5, COLUMN_INCHES * (layout.num_columns - 1) + 2.2)
     figure = Figure(figsize=(width, paths_height + bars_height + 0.7), layout="constrained")
-    above, below = figure.subfigures(2, 1, height_ratios=[paths_height, bars_height])
+    heights = [paths_height, bars_height]
+    above, below = figure.subfigures(2, 1, height_ratios=heights, squeeze=False)[:, 0]
     _draw_paths(above.add_subplot(), explanation, layout)
     left, right = below.subplots(1, 2)
     _draw_prototypes(left, explanation)
@@ -194,14 +195,15 @@ def draw_curves(report: FaithfulnessReport, path: Path) -> None:
 def _curves_figure(report: FaithfulnessReport) -> "Figure":
     from matplotlib.figure import Figure  # heavy, and an extra: loaded only to draw
 
-    kinds = list(dict.fromkeys(curve.evidence for curve in report.curves))
+    found = {curve.evidence for curve in report.curves}
+    kinds: list[EvidenceKind] = [kind for kind in KINDS if kind in found]
     figure = Figure(figsize=(max(4.4, 3.7 * len(kinds)), 6.2), layout="constrained")
     axes = figure.subplots(2, max(1, len(kinds)), squeeze=False)
     for column, kind in enumerate(kinds):
         for row, mode in enumerate(MODES):
             curve = report.curve(kind, mode, "log_odds")
-            assert curve is not None
-            _draw_curve(axes[row][column], curve, with_legend=row == column == 0)
+            if curve is not None:
+                _draw_curve(axes[row][column], curve, with_legend=row == column == 0)
     figure.suptitle(
         f"{report.dataset}: {report.num_predictions:,} test predictions explained",
         fontsize=11,
@@ -245,8 +247,10 @@ def _drawing() -> Generator[None]:
     """Names are text, never formulas; the same picture gets the same bytes."""
     from matplotlib import rc_context
 
-    settings = {"text.parse_math": False, "svg.hashsalt": "knowformer"}
-    with rc_context(settings), warnings.catch_warnings():
+    with (
+        rc_context({"text.parse_math": False, "svg.hashsalt": "knowformer"}),
+        warnings.catch_warnings(),
+    ):
         # A letter that the font lacks is drawn as a box: not the reader's concern.
         warnings.filterwarnings("ignore", message="Glyph")
         yield

@@ -68,8 +68,9 @@ def test_without_paths_head_and_answer_stand_alone() -> None:
         ("isa", "isa"),
         ("interacts_with", "interacts with"),
         ("body_part_organ_or_component", "body part organ\nor component"),
-        ("release date s - film release region", "release date s -…\nregion"),
-        ("x" * 60, "x" * 16 + "\n" + "xxxx…xxxxxxxxxx"),
+        ("neuroreactive_substance_or_biogenic_amine", "neuroreactive …\namine"),
+        ("release date s - film release region", "release date s …\nregion"),
+        ("x" * 60, "x" * 16 + "\nxxx … xxxxxxxxx"),
     ],
 )
 def test_long_names_are_shortened_readably(name: str, shown: str) -> None:

@@ -17,8 +17,8 @@ def weights(similarity: Similarity) -> AttendWeights:
     linear = [(draw(width, width), draw(width)) for _ in range(4)]
     norms = [(torch.ones(width).double(), torch.zeros(width).double()) for _ in range(2)]
     features = draw(H, C, 6) if similarity == "random_features" else None
-    return AttendWeights(
-        linear[0], linear[1], norms[0], linear[2], linear[3], norms[1], similarity, features
+    return AttendWeights.pack(
+        (linear[0], linear[1]), norms[0], (linear[2], linear[3]), norms[1], similarity, features
     )
 
 

@@ -50,16 +50,12 @@ def scores_with_weights(
 ) -> tuple[Tensor, list[Tensor]]:
     """Scores of (0, 3, ?) with messages weakened, and their weights."""
     model = found.tracer.model
-    relation = torch.tensor([3])
-    vectors = model.relation_vectors(relation)
+    seen = edges or graph.adjacency.edges
+    weights = model.weights(found.tracer._noise)
+    vectors = model.steady_relation_vectors(torch.tensor([3]))
     backend = tracing._TracingBackend(model.backend, 4, vectors=vectors, strength=strength)
     scores = tracing._with_backend(model, backend).score_entities(
-        edges or graph.adjacency.edges,
-        torch.tensor([0]),
-        relation,
-        vectors,
-        identity_noise=found.tracer._noise,
-        dropout_generator=None,
+        seen, torch.tensor([0]), weights, model.share(vectors, weights, seen)
     )
     return scores[0], backend.value_hops
 

@@ -21,6 +21,7 @@ CHECKED = [
     "knowformer.explanation",
     "knowformer.artifacts",
     "knowformer.reasoner",
+    "knowformer.runs",
 ]
 jaxtyping.install_import_hook(CHECKED, "beartype.beartype")
 

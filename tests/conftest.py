@@ -19,6 +19,7 @@ CHECKED = [
     "knowformer.evaluation",
     "knowformer.training",
     "knowformer.artifacts",
+    "knowformer.answering",
     "knowformer.reasoner",
 ]
 jaxtyping.install_import_hook(CHECKED, "beartype.beartype")

@@ -20,6 +20,7 @@ CHECKED = [
     "knowformer.training",
     "knowformer.explanation",
     "knowformer.artifacts",
+    "knowformer.answering",
     "knowformer.reasoner",
     "knowformer.runs",
 ]

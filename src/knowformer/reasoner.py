@@ -206,7 +206,7 @@ class Reasoner:
         )
 
     def calibrate(self, *, progress: Progress | None = None) -> Calibration:
-        """Fits probabilities to the run's validation facts anew, and stores them in its folder.
+        """Fits probabilities to the run's validation facts anew, uses and stores them.
 
         Raises:
             DataError: there are too few validation facts.
@@ -221,7 +221,10 @@ class Reasoner:
             num_test_facts=len(self.dataset.test.facts) if same_graph else 0,
             progress=progress,
         )
-        return save_calibration(self.folder, calibration)
+        self.calibration = save_calibration(self.folder, calibration)
+        own = _own_probability(self.config)
+        self._engine.use(Judge(self.calibration, own, self.graph.relations))
+        return self.calibration
 
     def evaluate(
         self,

@@ -9,9 +9,7 @@ import sys
 from collections import defaultdict
 
 import numpy as np
-import torch
 
-from knowformer.explanation import tracing
 from knowformer.explanation.evidence import CANDIDATES, EvidenceFinder
 from knowformer.explanation.evidence_graph import EvidenceGraph
 from knowformer.explanation.faithfulness import RandomEvidence, Removal, standing
@@ -21,30 +19,6 @@ from knowformer.explanation.tracing import Prediction
 from knowformer.reasoner import Reasoner
 
 NUM_PATHS = 5
-
-
-def hop_gradients(finder: EvidenceFinder, prediction: Prediction, graph: EvidenceGraph) -> Floats:
-    """Returns the gradients that explanations use: means over weakened messages."""
-    return finder.tracer.trace(prediction, graph.edges).hops.double().numpy()
-
-
-def gradients_at_the_whole_graph(
-    finder: EvidenceFinder, prediction: Prediction, graph: EvidenceGraph
-) -> Floats:
-    """Returns the gradients as NBFNet takes them: at the graph as it is."""
-    model, relation = finder.tracer.model, torch.tensor([prediction.relation])
-    vectors = model.relation_vectors(relation)
-    backend = tracing._TracingBackend(model.backend, prediction.answer, vectors=vectors)
-    scores = tracing._with_backend(model, backend).score_entities(
-        graph.edges,
-        torch.tensor([prediction.head]),
-        relation,
-        vectors,
-        identity_noise=finder.tracer._noise,
-        dropout_generator=None,
-    )[0]
-    gradients = tracing._gradients(prediction.log_odds(scores), backend.value_hops)
-    return torch.stack(gradients).double().numpy()
 
 
 def facts_of(graph: EvidenceGraph, paths: list[FoundPath]) -> list[int]:
@@ -59,8 +33,9 @@ def definitions(
     """Returns the facts that each definition names."""
     head, answer = prediction.head, prediction.answer
     distance = int(graph.distances(head)[answer])
-    integrated = hop_gradients(finder, prediction, graph)
-    plain = gradients_at_the_whole_graph(finder, prediction, graph)
+    integrated = finder.tracer.trace(prediction, graph.edges).hops.double().numpy()
+    # As NBFNet takes them: at the graph as it is.
+    plain = finder.tracer.hop_gradients(prediction, graph.edges)[1].double().numpy()
 
     def search(hops: Floats) -> list[FoundPath]:
         length = min(len(hops), max(USUAL_LENGTH, distance))

@@ -28,7 +28,7 @@ from knowformer.kernels.interface import (
     Similarity,
 )
 from knowformer.model.knowformer import KnowFormer
-from knowformer.model.weights import RelationVectors
+from knowformer.model.weights import ModelWeights, RelationVectors, SharedStates
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Tracer:
         if attended is not None:
             backend = _TracingBackend(model.backend, prediction.answer, attended=attended)
             model = _with_backend(model, backend)
-        head, relation = _query(prediction)
+        head, relation = torch.tensor([prediction.head]), torch.tensor([prediction.relation])
         with torch.inference_mode():
             return model(edges, head, relation, identity_noise=self._noise)[0]
 
@@ -102,40 +102,63 @@ class Tracer:
         the whole graph alone an answer that is certain has next to no gradient, however much it
         owes to a fact (integrated gradients, Sundararajan et al. 2017).
         """
-        head, relation = _query(prediction)
+        prepared = self._prepare(prediction, edges)
+        whole = _TracingBackend(self.model.backend, prediction.answer)
+        scores = prepared.run(whole)
+        influence = _gradients(prediction.log_odds(scores), whole.attended)
+        points = [(number + 0.5) / NUM_POINTS for number in range(NUM_POINTS)]
+        hops = prepared.hop_gradients(points[0])[1]
+        for strength in points[1:]:
+            hops += prepared.hop_gradients(strength)[1]
+        return Trace(
+            scores=scores.detach(),
+            hops=hops / NUM_POINTS,
+            attention=_attention(whole.similarity, influence),
+        )
+
+    def hop_gradients(
+        self, prediction: Prediction, edges: Edges, *, strength: float = 1.0
+    ) -> tuple[Float[Tensor, " V"], Float[Tensor, "S E"]]:
+        """Returns scores with all messages weakened, and the gradient of each message there."""
+        return self._prepare(prediction, edges).hop_gradients(strength)
+
+    def _prepare(self, prediction: Prediction, edges: Edges) -> "_Prepared":
+        relation = torch.tensor([prediction.relation])
         with torch.no_grad():
             weights = self.model.weights(self._noise)
             vectors = self.model.steady_relation_vectors(relation)
             shared = self.model.share(vectors, weights, edges)
+        return _Prepared(self.model, prediction, edges, weights, shared)
 
-        def run(backend: _TracingBackend) -> Float[Tensor, " V"]:
-            model = _with_backend(self.model, backend)
-            return model.score_entities(edges, head, weights, shared)[0]
 
-        whole = _TracingBackend(self.model.backend, prediction.answer)
-        scores = run(whole)
-        influence = _gradients(prediction.log_odds(scores), whole.attended)
-        hops = scores.new_zeros(0, len(edges.message))
-        for point in range(NUM_POINTS):
-            weakened = _TracingBackend(
-                self.model.backend,
-                prediction.answer,
-                vectors=vectors,
-                strength=(point + 0.5) / NUM_POINTS,
-            )
-            log_odds = prediction.log_odds(run(weakened))
-            found = _gradients(log_odds, weakened.value_hops)
-            if found:
-                hops = torch.stack(found) / NUM_POINTS + (hops if point else 0)
-        return Trace(
-            scores=scores.detach(),
-            hops=hops,
-            attention=_attention(whole.similarity, influence),
+@dataclass(frozen=True)
+class _Prepared:
+    """What all passes of one prediction have in common."""
+
+    model: KnowFormer
+    prediction: Prediction
+    edges: Edges
+    weights: ModelWeights
+    shared: SharedStates
+
+    def run(self, backend: "_TracingBackend") -> Float[Tensor, " V"]:
+        """Scores with weights on messages, on the answer's row of the attention, or both."""
+        model = _with_backend(self.model, backend)
+        head = torch.tensor([self.prediction.head])
+        return model.score_entities(self.edges, head, self.weights, self.shared)[0]
+
+    def hop_gradients(self, strength: float) -> tuple[Float[Tensor, " V"], Float[Tensor, "S E"]]:
+        """See ``Tracer.hop_gradients``."""
+        backend = _TracingBackend(
+            self.model.backend,
+            self.prediction.answer,
+            vectors=self.shared.vectors,
+            strength=strength,
         )
-
-
-def _query(prediction: Prediction) -> tuple[Int[Tensor, " 1"], Int[Tensor, " 1"]]:
-    return torch.tensor([prediction.head]), torch.tensor([prediction.relation])
+        scores = self.run(backend)
+        found = _gradients(self.prediction.log_odds(scores), backend.value_hops)
+        none = scores.new_zeros(0, len(self.edges.message))
+        return scores.detach(), torch.stack(found) if found else none
 
 
 def _gradients(of: Float[Tensor, ""], weights: list[Tensor]) -> list[Tensor]:

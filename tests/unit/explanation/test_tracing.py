@@ -2,7 +2,6 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch import Tensor
 
 from knowformer.errors import DataError
 from knowformer.evaluation.evaluate import Scorer
@@ -11,7 +10,6 @@ from knowformer.explanation.evidence import EvidenceFinder
 from knowformer.explanation.tracing import find_rivals
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.vocabulary import Vocabulary
-from knowformer.kernels.interface import Edges
 
 from .conftest import SETTINGS
 
@@ -39,25 +37,10 @@ def test_messages_at_full_strength_give_the_scores_of_the_model_itself(
     graph = random_graph(2)
     found = finder(graph)
     prediction = found.prediction(0, 3, 4)
-    scores, weights = scores_with_weights(found, graph, 1.0)
+    scores, hops = found.tracer.hop_gradients(prediction, graph.adjacency.edges)
     expected = found.tracer.score(prediction, graph.adjacency.edges)
-    torch.testing.assert_close(scores.detach(), expected, rtol=1e-10, atol=1e-10)
-    assert len(weights) == 4  # two layers of two value hops
-
-
-def scores_with_weights(
-    found: EvidenceFinder, graph: KnowledgeGraph, strength: float, edges: Edges | None = None
-) -> tuple[Tensor, list[Tensor]]:
-    """Scores of (0, 3, ?) with messages weakened, and their weights."""
-    model = found.tracer.model
-    seen = edges or graph.adjacency.edges
-    weights = model.weights(found.tracer._noise)
-    vectors = model.steady_relation_vectors(torch.tensor([3]))
-    backend = tracing._TracingBackend(model.backend, 4, vectors=vectors, strength=strength)
-    scores = tracing._with_backend(model, backend).score_entities(
-        seen, torch.tensor([0]), weights, model.share(vectors, weights, seen)
-    )
-    return scores[0], backend.value_hops
+    torch.testing.assert_close(scores, expected, rtol=1e-10, atol=1e-10)
+    assert hops.shape == (4, graph.adjacency.num_edges)  # two layers of two value hops
 
 
 def test_a_message_without_weight_is_a_message_that_was_not_sent(
@@ -65,10 +48,25 @@ def test_a_message_without_weight_is_a_message_that_was_not_sent(
 ) -> None:
     graph = random_graph(3)
     found = finder(graph, attention=False)
-    silent, _ = scores_with_weights(found, graph, 0.0)
+    prediction, edges = found.prediction(0, 3, 4), graph.adjacency.edges
+    silent, _ = found.tracer.hop_gradients(prediction, edges, strength=0.0)
     none = torch.zeros(graph.adjacency.num_edges, dtype=torch.bool)
-    without, _ = scores_with_weights(found, graph, 1.0, graph.adjacency.edges.keep(none))
-    torch.testing.assert_close(silent, without)
+    torch.testing.assert_close(silent, found.tracer.score(prediction, edges.keep(none)))
+
+
+def test_a_gradient_is_the_slope_of_the_log_odds_in_the_strength_of_all_messages(
+    random_graph: Callable[..., KnowledgeGraph], finder: Finder
+) -> None:
+    graph = random_graph(6)
+    found = finder(graph)
+    prediction, edges = found.prediction(0, 3, 4), graph.adjacency.edges
+    step = 1e-6
+    above, below = (
+        prediction.log_odds(found.tracer.hop_gradients(prediction, edges, strength=strength)[0])
+        for strength in (0.7 + step, 0.7 - step)
+    )
+    _, hops = found.tracer.hop_gradients(prediction, edges, strength=0.7)
+    torch.testing.assert_close(hops.sum(), (above - below) / (2 * step), rtol=1e-5, atol=1e-7)
 
 
 def test_gradients_of_messages_add_up_to_what_all_messages_bring(
@@ -80,9 +78,10 @@ def test_gradients_of_messages_add_up_to_what_all_messages_bring(
     graph = random_graph(4)
     found = finder(graph)
     prediction = found.prediction(0, 3, 4)
-    brought = found.tracer.trace(prediction, graph.adjacency.edges).hops.sum()
+    edges = graph.adjacency.edges
+    brought = found.tracer.trace(prediction, edges).hops.sum()
     log_odds = [
-        prediction.log_odds(scores_with_weights(found, graph, strength)[0]).detach()
+        prediction.log_odds(found.tracer.hop_gradients(prediction, edges, strength=strength)[0])
         for strength in (1.0, 0.0)
     ]
     torch.testing.assert_close(brought, log_odds[0] - log_odds[1], rtol=0.02, atol=0.01)

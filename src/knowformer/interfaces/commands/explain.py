@@ -59,50 +59,57 @@ def command(
     """Explain an answer: the paths and prototypes behind it, and what it loses without them."""
     if picture is not None:
         check_picture(picture)
-    asked = {"--head": head, "--relation": relation, "--tail": tail}
-    if test_set is not None and any(asked.values()):
-        raise ConfigError("Expected a fact to explain or --test-set, got both. Leave one out.")
-    missing = [name for name, value in asked.items() if value is None]
-    if test_set is None and missing:
-        raise ConfigError(
-            f"Expected --head, --relation and --tail of the fact to explain, got no "
-            f"{' and no '.join(missing)}. Or report on a test set with --test-set N."
-        )
+    _check_one_kind({"--head": head, "--relation": relation, "--tail": tail}, test_set)
+    reasoner = Reasoner.from_pretrained(
+        run,
+        graph=graph if test_set is None else None,
+        evidence=evidence,
+        labels=labels,
+        threads=threads,
+    )
     found: Explanation | FaithfulnessReport
     if test_set is not None:
-        reasoner = Reasoner.from_pretrained(run, threads=threads)
         with Counting(err, "explain") as progress:
             found = reasoner.measure_faithfulness(test_set, graph=graph, progress=progress)
-        rendered = render_report(found)
     else:
-        assert head is not None
-        assert relation is not None
-        assert tail is not None
-        reasoner = Reasoner.from_pretrained(
-            run, graph=graph, evidence=evidence, labels=labels, threads=threads
-        )
         with err.status("explain"):
             found = reasoner.explain(
-                head=head,
-                relation=relation,
-                tail=tail,
+                head=head or "",
+                relation=relation or "",
+                tail=tail or "",
                 asks_for=asks_for,
                 k=k,
                 num_prototypes=prototypes,
             )
-        rendered = render_explanation(found, by_head=by_head)
+    _show(found, picture, by_head=by_head, as_json=as_json)
+
+
+def _check_one_kind(fact: dict[str, str | None], test_set: int | None) -> None:
+    """A fact, or a test set."""
+    missing = [name for name, value in fact.items() if value is None]
+    if test_set is not None and len(missing) < len(fact):
+        raise ConfigError("Expected a fact to explain or --test-set, got both. Leave one out.")
+    if test_set is None and missing:
+        raise ConfigError(
+            "Expected --head, --relation and --tail of the fact to explain, got no "
+            f"{' and no '.join(missing)}. Or report on a test set with --test-set N."
+        )
+
+
+def _show(
+    found: Explanation | FaithfulnessReport, picture: Path | None, *, by_head: bool, as_json: bool
+) -> None:
     if as_json:
         print_json(found.model_dump(mode="json"))
+    elif isinstance(found, Explanation):
+        out.print(render_explanation(found, by_head=by_head))
     else:
-        out.print(rendered)
-    if picture is not None:
-        _draw(found, picture)
-        if not as_json:
-            print_line(f"Picture: {picture}")
-
-
-def _draw(found: Explanation | FaithfulnessReport, picture: Path) -> None:
+        out.print(render_report(found))
+    if picture is None:
+        return
     if isinstance(found, Explanation):
         draw_explanation(found, picture)
     else:
         draw_curves(found, picture)
+    if not as_json:
+        print_line(f"Picture: {picture}")

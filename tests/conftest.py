@@ -20,7 +20,9 @@ CHECKED = [
     "knowformer.training",
     "knowformer.explanation",
     "knowformer.artifacts",
+    "knowformer.answering",
     "knowformer.reasoner",
+    "knowformer.runs",
 ]
 jaxtyping.install_import_hook(CHECKED, "beartype.beartype")
 

@@ -19,7 +19,8 @@ from knowformer.evaluation.evaluate import evaluate
 from knowformer.graph.dataset import Dataset, load_dataset
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.model.config import ModelConfig
-from knowformer.reasoner import Reasoner, train
+from knowformer.reasoner import Reasoner
+from knowformer.runs import train
 from knowformer.training.config import RunConfig, TrainingConfig
 
 __version__ = "0.1.0"

@@ -103,6 +103,11 @@ class Engine:
         """Returns how many queries' scores are held at once."""
         return batch_rows(len(self.graph.entities))
 
+    def use(self, judge: Judge) -> None:
+        """Judges scores otherwise from now on."""
+        self.judge = judge
+        self._remembered.clear()
+
     def score(
         self, heads: Int[Tensor, " B"], relations: Int[Tensor, " B"], *, sample: int = 0
     ) -> ScoredBatch:

@@ -88,14 +88,13 @@ class Judge:
             context.num_seen[:, None],
             context.num_candidates[:, None],
         )
-        rows = [
-            self._curve(r).apply(row) for r, row in zip(context.relations, log_odds, strict=True)
-        ]
+        curves = [self._curve(relation) for relation in context.relations.tolist()]
+        rows = [curve.apply(row) for curve, row in zip(curves, log_odds, strict=True)]
         return Verdict(np.array(rows).reshape(score.shape), log_odds)
 
     def _curve(self, relation: int) -> Curve:
         assert self._calibration is not None
-        number = torch.tensor(int(relation))
+        number = torch.tensor(relation)
         side: Side = "head" if bool(is_inverse(number, len(self._relations))) else "tail"
         name = self._relations.names[int(base_relation(number, len(self._relations)))]
         return self._calibration.curve(name, side)

@@ -34,7 +34,8 @@ from knowformer.interfaces.progress import TrainingDisplay, counting_progress
 from knowformer.interfaces.render import datasets_tables
 from knowformer.interfaces.schemas import dataset_response
 from knowformer.model.config import PresetName
-from knowformer.reasoner import Reasoner, train
+from knowformer.reasoner import Reasoner
+from knowformer.runs import train
 from knowformer.training.config import RunConfig, build_config, recommended_settings
 
 app = typer.Typer(

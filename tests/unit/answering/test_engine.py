@@ -56,6 +56,8 @@ def test_probabilities_are_calibrated_and_follow_the_scores(reasoner: Reasoner):
     assert uncalibrated.probability_kind == "model"
     assert sum(a.probability for a in uncalibrated.answers) == pytest.approx(1.0)
     assert [a.name for a in uncalibrated.answers] == [a.name for a in answers.answers]
+    plain.calibrate()  # takes effect at once, and is what training had made
+    assert plain.answer(head="usa", relation="embassy", k=14) == answers
 
 
 def reasoner_bundle(reasoner: Reasoner):

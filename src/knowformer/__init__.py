@@ -16,6 +16,8 @@ from knowformer.answering.results import (
 )
 from knowformer.errors import KnowformerError
 from knowformer.evaluation.evaluate import evaluate
+from knowformer.explanation.curves import FaithfulnessReport
+from knowformer.explanation.explanation import Explanation
 from knowformer.graph.dataset import Dataset, load_dataset
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.model.config import ModelConfig
@@ -30,6 +32,8 @@ __all__ = [
     "AnswerStream",
     "Answers",
     "Dataset",
+    "Explanation",
+    "FaithfulnessReport",
     "KnowformerError",
     "KnowledgeGraph",
     "MissingFact",

@@ -7,6 +7,8 @@ def test_the_public_names_are_these_and_no_others() -> None:
         "AnswerStream",
         "Answers",
         "Dataset",
+        "Explanation",
+        "FaithfulnessReport",
         "KnowformerError",
         "KnowledgeGraph",
         "MissingFact",

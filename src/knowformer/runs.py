@@ -91,11 +91,11 @@ def train(
         on_best=keep_best,
         on_validated=keep if keep_validations else None,
     )
-    if on_event is not None:
+    goes_on = resume and (folder / "checkpoint.safetensors").exists()
+    if on_event is not None and not goes_on:
         plan = trainer.plan()
         on_event({"kind": "plan", "fits": plan.fits, **asdict(plan)})
-    may_resume = (folder / "checkpoint.safetensors").exists()
-    trainer.run(resume=resume and may_resume)
+    trainer.run(resume=goes_on)
     save_weights(folder, trainer.model)
     if "best_validation" not in read_metrics(folder):
         best = {"step": trainer.counters.best_step, "valid_mrr": trainer.counters.best_mrr}

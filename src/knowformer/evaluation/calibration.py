@@ -105,8 +105,11 @@ class Calibration(BaseModel):
     ) -> Floats:
         """Returns log-odds before the curve; these compare across questions, without ties."""
         columns = question_columns(score, crowd, num_seen)
-        coefficients = np.array([self.coefficients[name] for name in COEFFICIENTS])
-        return columns @ coefficients - np.log(num_candidates)
+        log_odds = -np.log(num_candidates)
+        # One column after the other: a matrix product's bits depend on how many rows it has.
+        for number, name in enumerate(COEFFICIENTS):
+            log_odds = log_odds + self.coefficients[name] * columns[..., number]
+        return log_odds
 
 
 def question_columns(score: Floats, crowd: Floats, num_seen: Ints) -> Floats:

@@ -224,7 +224,7 @@ class _TracingBackend:
     ) -> Float[Tensor, "1 V D"]:
         """See ``Backend.hop``; each message is multiplied by a weight."""
         # Of the two streams only that of values is weighed: queries and keys decide what is
-        # attended to, which moves an answer far less (decision 0015).
+        # attended to, which moves an answer far less (decision 0014).
         if id(relation_vectors) not in self._of_value_hops:
             return self._kernels.hop(states, relation_vectors, edges, weights)
         of_messages = states.new_full((len(edges.message),), self._strength, requires_grad=True)

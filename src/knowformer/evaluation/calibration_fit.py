@@ -59,7 +59,8 @@ class _Labelled:
         if self.curve.kind == "line":
             return self.curve.model_copy(update={"shift": self.curve.shift + np.log(self.ceiling)})
         p = np.array(self.curve.probabilities)
-        left = self.ceiling * p / (1 - (1 - self.ceiling) * p)
+        # Rounding may lift what is certain a last place above 1.
+        left = np.minimum(1.0, self.ceiling * p / (1 - (1 - self.ceiling) * p))
         return self.curve.model_copy(update={"probabilities": left.tolist()})
 
 

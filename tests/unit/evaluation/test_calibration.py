@@ -11,6 +11,7 @@ from torch import Tensor
 from knowformer.errors import DataError
 from knowformer.evaluation.calibration import Calibration, Curve, sigmoid
 from knowformer.evaluation.calibration_fit import (
+    _Labelled,
     fit_calibration,
     fit_logistic,
     pool_adjacent_violators,
@@ -190,3 +191,11 @@ def test_pooling_gives_the_rising_means_that_are_nearest(points: list[tuple[floa
 def test_a_curve_that_falls_or_is_not_whole_is_refused(broken: dict[str, object]):
     with pytest.raises(ValidationError):
         Curve.model_validate(broken)
+
+
+def test_what_is_certain_stays_a_probability() -> None:
+    """Whatever the share of test facts: rounding must not lift a probability above 1."""
+    certain = Curve(kind="steps", log_odds=[0.0, 1.0, 2.0], probabilities=[0.3, 1.0, 1.0])
+    for facts in range(1, 400):
+        truth = _Labelled(certain, facts / (facts + 661)).of_truth()
+        assert Curve.model_validate(truth.model_dump()).probabilities[-1] == pytest.approx(1.0)

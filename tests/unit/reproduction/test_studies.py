@@ -68,9 +68,11 @@ def test_peak_memory_is_that_since_the_reset() -> None:
     reset_peak_memory()
     if not Path("/proc/self/clear_refs").exists():
         pytest.skip("the peak cannot be reset here")
-    assert peak_memory_mib() < with_block - 64
+    # The reset may hand back more than the block: other tests ran in this process before.
+    after = peak_memory_mib()
+    assert after < with_block - 64
     assert torch.ones(2**25).sum() > 0
-    assert peak_memory_mib() > with_block - 64
+    assert peak_memory_mib() > after + 64
 
 
 def test_paths_and_bound_measure_what_they_say(

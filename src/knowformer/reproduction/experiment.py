@@ -2,10 +2,11 @@
 
     about = "..."                   one line for people
     kind = "ranking"                see ``Kind``
-    like = "inductive/wn18rr_v1"    data set, seeds, minutes and settings of another file, if any
+    like = "inductive/wn18rr_v1"    data set, seeds, budget and settings of another file, if any
     dataset = "wn18rr_v1"           a name of the catalogue
     seeds = [0, 1, 2]
-    minutes = 9                     budget of one training
+    epochs = 4                      budget of one training: passes over the training queries,
+    minutes = 9                     or time; passes give the same result on any machine
     settings.model.hidden_dim = 64  only what differs from the data set's own settings
     [published]                     the paper's figures, and the table they stand in
     [[runs]] or [[grid]]            several runs that differ in a few settings; see below
@@ -97,6 +98,7 @@ class NamedRun(_Strict):
 
     name: str
     dataset: str | None = None
+    epochs: float | None = Field(default=None, gt=0)
     settings: dict[str, Any] = {}
 
 
@@ -127,6 +129,7 @@ class ExperimentFile(_Strict):
     like: str | None = None
     dataset: str | None = None
     seeds: list[int] | None = Field(default=None, min_length=1)
+    epochs: float | None = Field(default=None, gt=0)
     minutes: float | None = Field(default=None, gt=0)
     settings: dict[str, Any] = {}
     study: StudyOptions = StudyOptions()
@@ -162,6 +165,7 @@ class Experiment:
     about: str
     dataset: str | None
     seeds: tuple[int, ...]
+    epochs: float | None
     minutes: float | None
     settings: Mapping[str, Any] = field(repr=False)
     study: StudyOptions = field(repr=False)
@@ -182,12 +186,20 @@ class Experiment:
         """The run's name inside its file; empty if the file has just one."""
         return "/".join(self.name.split("/")[2:])
 
+    @property
+    def budget(self) -> str:
+        """What one training may take, in words; empty if the data set's own settings say."""
+        epochs = f"{self.epochs:g} epoch{'' if self.epochs == 1 else 's'}" if self.epochs else ""
+        minutes = f"{self.minutes:g} minutes" if self.minutes else ""
+        return " or ".join(part for part in (epochs, minutes) if part)
+
     def config(self, seed: int, *, threads: int = 0) -> RunConfig:
         """Returns the complete settings; later wins: the data set's own, the file's, the seed."""
         settings = recommended_settings(catalogue_name(self.dataset) if self.dataset else None)
         merge_settings(settings, deepcopy(dict(self.settings)))
-        if self.minutes is not None:
-            merge_settings(settings, {"training": {"max_minutes": self.minutes}})
+        budget = {"max_epochs": self.epochs, "max_minutes": self.minutes}
+        given = {key: value for key, value in budget.items() if value is not None}
+        merge_settings(settings, {"training": given})
         merge_settings(settings, {"seed": seed, "threads": threads})
         return parse_config(settings, where=f"experiment {self.name}")
 
@@ -300,7 +312,8 @@ def _with_inherited(
                 "like": other.like,
                 "dataset": file.dataset or other.dataset,
                 "seeds": file.seeds or other.seeds,
-                "minutes": file.minutes or other.minutes,
+                "epochs": file.epochs or (None if file.minutes else other.epochs),
+                "minutes": file.minutes or (None if file.epochs else other.minutes),
                 "settings": settings,
             }
         )
@@ -330,6 +343,7 @@ def _build(name: str, file: ExperimentFile, run: NamedRun | None) -> Experiment:
         about=file.about,
         dataset=dataset,
         seeds=tuple(dict.fromkeys(file.seeds or [0])),
+        epochs=(run.epochs if run else None) or file.epochs,
         minutes=file.minutes,
         settings=settings,
         study=file.study,

@@ -49,7 +49,7 @@ class TrainingRecord(_Record):
     """Of the weights that were chosen."""
     chosen_step: int
     chosen_epoch: int
-    epochs_done: int
+    epochs_done: float
     """Whole ones."""
     steps_done: int
     stopped_by: StoppedBy

@@ -148,7 +148,7 @@ def search(summaries: list[Summary], folder: Path) -> Section:
     """The recorded search; nothing in it has seen a test fact."""
     del folder
     words = [
-        "Settings are chosen here: one change at a time, a fixed budget of minutes for each trial, "
+        "Settings are chosen here: one change at a time, a fixed budget for each trial, "
         "validation facts alone. No trial is ever evaluated on test facts. What wins clearly "
         "becomes the data set's recommended setting. *From baseline* compares under the same seed.",
     ]
@@ -168,9 +168,8 @@ def search(summaries: list[Summary], folder: Path) -> Section:
             for s in done
         ]
         waiting = [s.experiment.variant for s in members if not s.results]
-        minutes = members[0].experiment.minutes
-        budget = "no budget" if minutes is None else f"{minutes:g} minutes a trial"
-        tables.append(f"### {group}, {budget}\n")
+        budget = members[0].experiment.budget
+        tables.append(f"### {group}{f', {budget} a trial' if budget else ''}\n")
         header = ("trial", "validation MRR", "from baseline", "queries/s", *COST)
         tables += [markdown_table(header, rows)] if rows else []
         tables += [f"{NOT_YET.capitalize()}: {', '.join(waiting)}.\n"] if waiting else []

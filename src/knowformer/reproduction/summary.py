@@ -82,7 +82,7 @@ class Summary:
         if not records:
             return "-"
         cut = "+" if any(record.stopped_by == "minutes" for record in records) else ""
-        return f"{fmean(record.epochs_done for record in records):.0f}{cut}"
+        return f"{fmean(record.epochs_done for record in records):.3g}{cut}"
 
     def commit(self) -> str:
         """Returns the commits of the results, short; a star for uncommitted changes."""

@@ -109,7 +109,7 @@ def _record(folder: Path, config: RunConfig) -> TrainingRecord:
         valid_mrr=chosen.mrr,
         chosen_step=chosen.step,
         chosen_epoch=chosen.epoch,
-        epochs_done=counters.epoch,
+        epochs_done=round(counters.epochs_done, 3),
         steps_done=counters.step,
         stopped_by=_stopped_by(counters, config),
         minutes=round(counters.elapsed_seconds / 60, 3),
@@ -123,7 +123,7 @@ def _record(folder: Path, config: RunConfig) -> TrainingRecord:
 
 def _stopped_by(counters: Counters, config: RunConfig) -> StoppedBy:
     training = config.training
-    if counters.epoch >= training.max_epochs:
+    if counters.epochs_done >= training.max_epochs:
         return "epochs"
     if training.patience is not None and counters.validations_since_record >= training.patience:
         return "patience"

@@ -1,6 +1,7 @@
-"""A checkpoint is one safetensors file: weights, Adam's moments, and counters in its header."""
+"""A checkpoint: one safetensors file of weights (with average and best), moments and counters."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -18,6 +19,7 @@ class Counters:
     step: int = 0
     epoch: int = 0
     batch_in_epoch: int = 0
+    steps_per_epoch: int = 1
     elapsed_seconds: float = 0.0
     best_mrr: float = -1.0
     best_step: int = 0
@@ -29,17 +31,31 @@ class Counters:
     finished: bool = False
     recent_losses: list[float] = field(default_factory=list[float])
 
+    @property
+    def epochs_done(self) -> float:
+        """Passes over the training queries so far, the present one in part."""
+        return self.step / self.steps_per_epoch
+
 
 def save_checkpoint(
     path: Path,
     model: nn.Module,
     optimizer: torch.optim.Adam,
-    best_weights: dict[str, Tensor],
+    kept: Mapping[str, Mapping[str, Tensor]],
     counters: Counters,
 ) -> None:
-    """Writes a checkpoint atomically: after ``kill -9`` the file is the old or the new one."""
+    """Writes a checkpoint atomically: after ``kill -9`` the file is the old or the new one.
+
+    Args:
+        path: the file.
+        model: gives the weights.
+        optimizer: gives their moments.
+        kept: other weights of the same model by what they are, such as ``best``.
+        counters: go into the header.
+    """
     tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
-    tensors |= {f"best.{name}": value for name, value in best_weights.items()}
+    for what, weights in kept.items():
+        tensors |= {f"{what}.{name}": value for name, value in weights.items()}
     for name, parameter in model.named_parameters():
         for key, value in optimizer.state.get(parameter, {}).items():
             tensors[f"adam.{key}.{name}"] = value
@@ -48,11 +64,11 @@ def save_checkpoint(
 
 def load_checkpoint(
     path: Path, model: nn.Module, optimizer: torch.optim.Adam
-) -> tuple[dict[str, Tensor], Counters]:
+) -> tuple[dict[str, dict[str, Tensor]], Counters]:
     """Restores model and optimiser in place.
 
     Returns:
-        The best weights so far and the counters.
+        Other weights that were kept, by what they are, and the counters.
 
     Raises:
         BundleError: the file is missing or broken.
@@ -74,7 +90,8 @@ def load_checkpoint(
         }
         if state:
             optimizer.state[parameter] = state
-    return _under("best.", tensors), counters
+    others = {name.split(".")[0] for name in tensors} - {"model", "adam"}
+    return {what: _under(f"{what}.", tensors) for what in others}, counters
 
 
 def read_counters(path: Path) -> Counters:

@@ -29,6 +29,8 @@ class TrainingConfig(BaseModel):
     """What a query asks for: all answers of (head, relation), some of them, or one fact a query."""
     hide: HiddenEdges = "facts"
     """Edges hidden from a batch: its own facts, or every link between their heads and tails."""
+    edge_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
+    """Share of all other edges that a batch does not see either, drawn anew for each."""
     loss: LossName = "cross_entropy"
     """cross_entropy over all entities, or binary against sampled negatives."""
     num_negatives: int = Field(default=256, ge=1)
@@ -37,8 +39,9 @@ class TrainingConfig(BaseModel):
     """Negatives are weighted by softmax(score / temperature); 0 weights them equally."""
     batch_size: int | None = Field(default=None, ge=1)
     """Queries per step; none: 16, or fewer where memory is short."""
-    max_epochs: int = Field(default=20, ge=1)
-    """Passes over the training queries, unless max_minutes or patience ends the run before."""
+    max_epochs: float = Field(default=20, gt=0.0)
+    """Passes over the training queries, whole or in part, unless max_minutes or patience ends the
+    run before."""
     max_minutes: float | None = Field(default=None, gt=0.0)
     """Wall-clock budget; the learning-rate schedule is fitted to it."""
     learning_rate: float = Field(default=5e-3, gt=0.0)
@@ -51,6 +54,9 @@ class TrainingConfig(BaseModel):
     """Steps over which the learning rate rises from zero."""
     gradient_clip: float = Field(default=1.0, gt=0.0)
     """Largest norm of the whole gradient."""
+    averaging: float = Field(default=0.0, ge=0.0, lt=1.0)
+    """Decay per step of a running average of the weights, which is then what is validated and kept;
+    0 keeps the weights of the last step."""
     patience: int | None = Field(default=None, ge=1)
     """Validations without a new record MRR before the run ends early; none: never."""
     validations_per_epoch: int = Field(default=1, ge=1)

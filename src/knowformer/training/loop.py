@@ -8,6 +8,7 @@ threads.
 import math
 import time
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,6 +86,7 @@ class Trainer:
         self.batch_size = config.training.batch_size or choose_batch_size(config, graph)
         self.counters = Counters()
         self.best_weights: dict[str, Tensor] = {}
+        self._average = deepcopy(self.model) if config.training.averaging else self.model
         self._optimizer = build_optimizer(self.model, config.training)
         self._checkpoint_path = folder / "checkpoint.safetensors"
         self._events_path = folder / "events.jsonl"
@@ -101,6 +103,7 @@ class Trainer:
             batch_size=self.batch_size,
             targets=config.training.targets,
         )
+        self.counters.steps_per_epoch = len(self.batches)
         self._parameters = list(self.model.parameters())
         self._workers = shared_workers(config.threads)
         self._valid = _sample_facts(splits.valid, config)
@@ -109,9 +112,11 @@ class Trainer:
     def run(self, *, resume: bool = False) -> KnowFormer:
         """Trains to the end and returns the model with its best weights."""
         if resume:
-            self.best_weights, self.counters = load_checkpoint(
+            kept, self.counters = load_checkpoint(
                 self._checkpoint_path, self.model, self._optimizer
             )
+            self.best_weights = kept.get("best", {})
+            self._average.load_state_dict(kept.get("average", self.model.state_dict()))
         self._log = EventLog(self._events_path, keep_bytes=self.counters.event_bytes)
         self._started = time.perf_counter() - self.counters.elapsed_seconds
         self._saved_at = self._logged_at = time.perf_counter()
@@ -129,7 +134,7 @@ class Trainer:
     def progress(self) -> float:
         """Returns the share of the run that is over, by steps or by minutes."""
         training = self.config.training
-        share = self.counters.step / (training.max_epochs * len(self.batches))
+        share = self.counters.step / math.ceil(training.max_epochs * len(self.batches))
         if training.max_minutes is not None:
             share = max(share, self._elapsed() / (60.0 * training.max_minutes))
         return min(share, 1.0)
@@ -189,7 +194,13 @@ class Trainer:
         return accumulate_gradients(
             self.model,
             batch.by_relation(),
-            visible_edges(graph.adjacency, batch, hide=training.hide),
+            visible_edges(
+                graph.adjacency,
+                batch,
+                hide=training.hide,
+                dropout=training.edge_dropout,
+                generator=generator(config.seed, "edges", self.counters.step),
+            ),
             identity_noise(
                 config.model, graph.entity_keys, seed=config.seed, draw=self.counters.step
             ),
@@ -218,7 +229,18 @@ class Trainer:
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         self._optimizer.step()
+        self._follow_average()
         return value
+
+    def _follow_average(self) -> None:
+        """Moves the averaged weights a little towards the present ones, at first in great steps."""
+        if self._average is self.model:
+            return
+        step = self.counters.step
+        decay = min(self.config.training.averaging, (1 + step) / (10 + step))
+        with torch.no_grad():
+            for average, now in zip(self._average.parameters(), self._parameters, strict=True):
+                average.lerp_(now, 1.0 - decay)
 
     def _slice_loss(self, batch: QueryBatch) -> SliceLoss:
         """Returns the loss of a slice of the batch, as a share of the whole batch's."""
@@ -253,7 +275,7 @@ class Trainer:
     def _validate(self) -> None:
         """Ranks validation facts; keeps the weights unless they are clearly worse than before."""
         scorer = Scorer(
-            self.model, self._valid.graph, seed=self.config.seed, threads=self.config.threads
+            self._average, self._valid.graph, seed=self.config.seed, threads=self.config.threads
         )
         ranks, _, _ = rank_split(scorer, self._valid)
         metrics = rank_metrics(ranks.realistic)
@@ -279,12 +301,12 @@ class Trainer:
             counters.record_reciprocal_ranks = reciprocal.tolist()
         if is_best:
             counters.best_mrr, counters.best_step = metrics["mrr"], counters.step
-            self.best_weights = {k: v.clone() for k, v in self.model.state_dict().items()}
+            self.best_weights = {k: v.clone() for k, v in self._average.state_dict().items()}
         self._record(event)
         if is_best and self._on_best is not None:
-            self._on_best(self.model, event)
+            self._on_best(self._average, event)
         if self._on_validated is not None:
-            self._on_validated(self.model, event)
+            self._on_validated(self._average, event)
 
     def _log_step(self, loss: float, num_queries: int) -> None:
         self.counters.recent_losses.append(loss)
@@ -327,9 +349,10 @@ class Trainer:
 
     def _save(self) -> None:
         self.counters.elapsed_seconds = self._elapsed()
-        save_checkpoint(
-            self._checkpoint_path, self.model, self._optimizer, self.best_weights, self.counters
-        )
+        kept = {"best": self.best_weights}
+        if self._average is not self.model:
+            kept["average"] = self._average.state_dict()
+        save_checkpoint(self._checkpoint_path, self.model, self._optimizer, kept, self.counters)
         self._saved_at = time.perf_counter()
 
 

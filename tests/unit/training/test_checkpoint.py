@@ -47,10 +47,11 @@ def test_model_optimiser_counters_and_best_weights_come_back_exactly(
     best = {name: value.clone() for name, value in model.state_dict().items()}
     step(model, optimizer, family)
     counters = Counters(step=2, epoch=1, best_mrr=0.1 + 0.2, recent_losses=[0.1, 1e-9])
-    save_checkpoint(path, model, optimizer, best, counters)
+    save_checkpoint(path, model, optimizer, {"best": best}, counters)
 
     other, other_optimizer = fresh(family, 1)
-    loaded_best, loaded_counters = load_checkpoint(path, other, other_optimizer)
+    kept, loaded_counters = load_checkpoint(path, other, other_optimizer)
+    loaded_best = kept["best"]
     assert asdict(loaded_counters) == asdict(counters)
     assert loaded_best.keys() == best.keys()
     assert all(torch.equal(loaded_best[name], value) for name, value in best.items())
@@ -70,8 +71,8 @@ def test_a_checkpoint_before_the_first_step_has_no_moments(
     model, optimizer = fresh(family, 0)
     save_checkpoint(path, model, optimizer, {}, Counters())
     other, other_optimizer = fresh(family, 1)
-    best, counters = load_checkpoint(path, other, other_optimizer)
-    assert best == {}
+    kept, counters = load_checkpoint(path, other, other_optimizer)
+    assert kept == {}
     assert counters == Counters()
     assert not other_optimizer.state
     assert all(

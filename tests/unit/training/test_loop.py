@@ -17,6 +17,7 @@ from knowformer.graph.dataset import Dataset, Split, TrainingSplits, load_datase
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.triples_io import NamedTriple
 from knowformer.model.knowformer import KnowFormer
+from knowformer.tensor_files import read_tensors
 from knowformer.training import loop
 from knowformer.training.config import RunConfig, parse_config
 from knowformer.training.events import Event, read_events
@@ -320,3 +321,31 @@ def test_selection_never_reads_test_facts(
     assert runs[0].counters.best_mrr == runs[1].counters.best_mrr
     records = [read_events(tmp_path / f"run of {name}" / "events.jsonl") for name in tests]
     assert without_clock(records[0]) == without_clock(records[1])
+
+
+def test_a_part_of_an_epoch_is_a_budget_too(splits: TrainingSplits, tmp_path: Path) -> None:
+    trainer = finished(splits, config_of(max_epochs=1.5), tmp_path)
+    assert trainer.counters.step == -(-3 * len(trainer.batches) // 2)
+    assert trainer.counters.validated_step == trainer.counters.step
+    assert trainer.counters.epochs_done == pytest.approx(1.5, abs=1 / len(trainer.batches))
+
+
+def test_averaged_weights_are_what_is_kept(splits: TrainingSplits, tmp_path: Path) -> None:
+    plain = finished(splits, config_of(max_epochs=1), tmp_path / "plain")
+    averaged = finished(splits, config_of(max_epochs=1, averaging=0.5), tmp_path / "averaged")
+    kept, _ = read_tensors(tmp_path / "averaged" / "checkpoint.safetensors")
+    last, _ = read_tensors(tmp_path / "plain" / "checkpoint.safetensors")
+    name = next(name for name, _ in plain.model.named_parameters())
+    assert torch.equal(kept[f"model.{name}"], last[f"model.{name}"])  # steps are the same
+    assert torch.equal(kept[f"best.{name}"], kept[f"average.{name}"])
+    assert torch.equal(kept[f"best.{name}"], averaged.model.state_dict()[name])
+    assert not torch.equal(kept[f"average.{name}"], kept[f"model.{name}"])
+
+
+def test_dropped_edges_change_training_and_repeat(splits: TrainingSplits, tmp_path: Path) -> None:
+    def losses(name: str, dropout: float) -> list[float]:
+        finished(splits, config_of(max_epochs=1, edge_dropout=dropout), tmp_path / name)
+        events = read_events(tmp_path / name / "events.jsonl")
+        return [event["loss"] for event in events if event["kind"] == "training"]
+
+    assert losses("a", 0.5) == losses("b", 0.5) != losses("c", 0.0)

@@ -98,7 +98,7 @@ def _list(experiments: dict[str, Experiment], store: ResultStore, as_json: bool)
     )
     table.add_column("experiment", no_wrap=True)
     table.add_column("kind", no_wrap=True)
-    for column in ("runs", "seeds", "minutes"):
+    for column in ("runs", "seeds", "budget"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("state", no_wrap=True)
     for _, group in _groups(rows).items():
@@ -115,7 +115,9 @@ def _row(experiment: Experiment, store: ResultStore) -> dict[str, Any]:
         "dataset": experiment.dataset,
         "about": experiment.about,
         "seeds": list(experiment.seeds),
+        "epochs": experiment.epochs,
         "minutes": experiment.minutes,
+        "budget": experiment.budget,
         "state": store.state(experiment),
         "seeds_done": done,
     }
@@ -141,7 +143,7 @@ def _group_cells(group: list[dict[str, Any]]) -> list[str]:
         first["kind"],
         str(len(group)),
         str(len(first["seeds"])),
-        "-" if first["minutes"] is None else f"{first['minutes']:g}",
+        first["budget"] or "-",
         f"[{STATE_STYLES[state]}]{shown}[/]",
     ]
 
@@ -175,7 +177,7 @@ def _run(
 @contextmanager
 def _watch(task: Task, number: int, total: int) -> Generator[Watcher]:
     experiment = task.experiment
-    budget = "" if experiment.minutes is None else f", at most {experiment.minutes:g} minutes"
+    budget = f", at most {experiment.budget}" if experiment.budget else ""
     err.print(
         f"[bold]{escape(experiment.name)}[/], seed {task.seed} ({number} of {total}){budget}",
         highlight=False,

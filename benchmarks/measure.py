@@ -105,11 +105,11 @@ def training_step(
 
     def step() -> int:
         nonlocal batches, epoch
-        batch = next(batches, None)
-        while batch is None or len(batch) < arguments.batch_size:
-            batches, epoch = trainer.batches.epoch(generator(0, "order", epoch)), epoch + 1
-            batch = next(batches)
-        trainer.step(batch)
+        graph, batch = next(batches, (None, ()))
+        while graph is None or len(batch) < arguments.batch_size:
+            batches, epoch = trainer.passes.epoch(generator(0, "order", epoch)), epoch + 1
+            graph, batch = next(batches)
+        trainer.step(graph, batch)
         return len(batch)
 
     step.model = trainer.model  # type: ignore[attr-defined]

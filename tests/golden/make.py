@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 
 from knowformer.graph.dataset import TrainingSplits, load_dataset
+from knowformer.queries.batches import TrainingBatches
 from knowformer.training import loop
 from knowformer.training.config import RunConfig, build_config
 from knowformer.training.events import read_events
@@ -35,7 +36,7 @@ SETTINGS = [
 
 def golden_config(splits: TrainingSplits) -> RunConfig:
     """One epoch of just as many steps as the record has."""
-    queries = loop.TrainingBatches(
+    queries = TrainingBatches(
         splits.train.facts,
         num_relations=len(splits.train.graph.relations),
         batch_size=1,

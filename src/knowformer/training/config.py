@@ -29,6 +29,9 @@ class TrainingConfig(BaseModel):
     """What a query asks for: all answers of (head, relation), some of them, or one fact a query."""
     hide: HiddenEdges = "facts"
     """Edges hidden from a batch: its own facts, or every link between their heads and tails."""
+    region_size: int | None = Field(default=None, ge=2)
+    """Entities in each of the regions that a large graph is cut into, anew every epoch; a step then
+    costs as much as a region. None: always the whole graph."""
     edge_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
     """Share of all other edges that a batch does not see either, drawn anew for each."""
     loss: LossName = "cross_entropy"

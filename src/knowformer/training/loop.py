@@ -28,9 +28,7 @@ from knowformer.model.knowformer import KnowFormer, initialize
 from knowformer.model.noise import identity_noise
 from knowformer.model.slices import slice_size
 from knowformer.model.weights import ModelWeights, SharedStates
-from knowformer.queries.batches import TrainingBatches
 from knowformer.queries.edge_removal import visible_edges
-from knowformer.queries.known_answers import KnownAnswers
 from knowformer.queries.negatives import sample_negatives
 from knowformer.queries.query import QueryBatch
 from knowformer.seeding import derive_seed, generator
@@ -40,6 +38,7 @@ from knowformer.training.events import Event, EventLog
 from knowformer.training.gradients import SliceLoss, accumulate_gradients
 from knowformer.training.losses import binary_loss, cross_entropy_loss
 from knowformer.training.optimizer import build_optimizer, learning_rate
+from knowformer.training.passes import TrainingGraph, TrainingPasses
 from knowformer.training.plan import (
     FORWARD_SHARE,
     Plan,
@@ -93,17 +92,13 @@ class Trainer:
         self._on_event = on_event
         self._on_best = on_best
         self._on_validated = on_validated
-        num_relations = len(graph.relations)
-        self._known = KnownAnswers(
-            splits.train.facts, num_entities=len(graph.entities), num_relations=num_relations
-        )
-        self.batches = TrainingBatches(
-            splits.train.facts,
-            num_relations=num_relations,
-            batch_size=self.batch_size,
+        self.passes = TrainingPasses(
+            splits.train,
             targets=config.training.targets,
+            batch_size=self.batch_size,
+            region_size=config.training.region_size,
         )
-        self.counters.steps_per_epoch = len(self.batches)
+        self.counters.steps_per_epoch = len(self.passes)
         self._parameters = list(self.model.parameters())
         self._workers = shared_workers(config.threads)
         self._valid = _sample_facts(splits.valid, config)
@@ -134,7 +129,7 @@ class Trainer:
     def progress(self) -> float:
         """Returns the share of the run that is over, by steps or by minutes."""
         training = self.config.training
-        share = self.counters.step / math.ceil(training.max_epochs * len(self.batches))
+        share = self.counters.step / math.ceil(training.max_epochs * len(self.passes))
         if training.max_minutes is not None:
             share = max(share, self._elapsed() / (60.0 * training.max_minutes))
         return min(share, 1.0)
@@ -145,51 +140,50 @@ class Trainer:
         return self.counters.finished or tired or self.progress() >= 1.0
 
     def _run_epoch(self) -> None:
-        counters, size = self.counters, len(self.batches)
+        counters, size = self.counters, len(self.passes)
         times = self.config.training.validations_per_epoch
-        validate_after = {max(1, size * (n + 1) // times) for n in range(times)}
         order = generator(self.config.seed, "order", counters.epoch)
-        for batch in self.batches.epoch(order, skip=counters.batch_in_epoch):
-            loss = self.step(batch)
+        for graph, batch in self.passes.epoch(order, skip=counters.batch_in_epoch):
+            loss = self.step(graph, batch)
             counters.step += 1
             counters.batch_in_epoch += 1
-            ends_epoch = counters.batch_in_epoch == size
-            self._log_step(loss, len(batch))
-            due = counters.batch_in_epoch in validate_after
+            due = counters.step * times // size > (counters.step - 1) * times // size
+            self._log_step(loss, len(batch), always=due)
             if due:
                 self._validate()
-            if ends_epoch:
-                counters.epoch, counters.batch_in_epoch = counters.epoch + 1, 0
             self._save_if_due(force=due)
             if self._is_over():
                 return
+        counters.epoch, counters.batch_in_epoch = counters.epoch + 1, 0
 
     @torch_on_one_core()
     def plan(self) -> Plan:
         """Says what the run will take; times a step without taking it."""
         config, graph = self.config, self.splits.train.graph
-        batch = next(self.batches.epoch(generator(config.seed, "order", 0)))
+        part, batch = next(self.passes.epoch(generator(config.seed, "order", 0)))
         seconds = 0.0
         for _ in range(2):  # the first one compiles
             started = time.perf_counter()
-            self._differentiate(batch)
+            self._differentiate(part, batch)
             seconds = time.perf_counter() - started
         self._optimizer.zero_grad()
         ranked = 2 * len(self._valid.facts) * config.training.validations_per_epoch
-        queries = self.batches.num_queries + FORWARD_SHARE * ranked
+        queries = self.passes.num_queries + FORWARD_SHARE * ranked
         return Plan(
             batch_size=self.batch_size,
-            slice_size=slice_size(self.batch_size, len(graph.entities), config.model.hidden_dim),
+            slice_size=slice_size(
+                self.batch_size, part.adjacency.num_entities, config.model.hidden_dim
+            ),
             threads=self._workers.threads,
             memory_bytes=predicted_memory(config, graph, self.batch_size),
             available_bytes=available_memory(),
-            num_queries=self.batches.num_queries,
+            num_queries=self.passes.num_queries,
             seconds_per_epoch=seconds * queries / len(batch),
         )
 
-    def _differentiate(self, batch: QueryBatch) -> float:
+    def _differentiate(self, graph: TrainingGraph, batch: QueryBatch) -> float:
         """Fills the gradients and returns the loss."""
-        config, training, graph = self.config, self.config.training, self.splits.train.graph
+        config, training = self.config, self.config.training
         self._optimizer.zero_grad()
         return accumulate_gradients(
             self.model,
@@ -204,15 +198,15 @@ class Trainer:
             identity_noise(
                 config.model, graph.entity_keys, seed=config.seed, draw=self.counters.step
             ),
-            self._slice_loss(batch),
-            size=slice_size(self.batch_size, len(graph.entities), config.model.hidden_dim),
+            self._slice_loss(graph, batch),
+            size=slice_size(self.batch_size, graph.adjacency.num_entities, config.model.hidden_dim),
             workers=self._workers,
         )
 
-    def step(self, batch: QueryBatch) -> float:
+    def step(self, graph: TrainingGraph, batch: QueryBatch) -> float:
         """One update of the weights; returns the loss before it."""
         training = self.config.training
-        value = self._differentiate(batch)
+        value = self._differentiate(graph, batch)
         if not math.isfinite(value):
             raise NonFiniteLossError(step=self.counters.step, loss=value, batch=batch.describe())
         norm = torch.nn.utils.clip_grad_norm_(
@@ -242,7 +236,7 @@ class Trainer:
             for average, now in zip(self._average.parameters(), self._parameters, strict=True):
                 average.lerp_(now, 1.0 - decay)
 
-    def _slice_loss(self, batch: QueryBatch) -> SliceLoss:
+    def _slice_loss(self, graph: TrainingGraph, batch: QueryBatch) -> SliceLoss:
         """Returns the loss of a slice of the batch, as a share of the whole batch's."""
         seed, step, training = self.config.seed, self.counters.step, self.config.training
 
@@ -254,7 +248,7 @@ class Trainer:
                 edges, part.heads, weights, shared,
                 dropout_generator=np.random.Generator(dropout),
             )  # fmt: skip
-            known = self._known.mask(part.heads, part.relations)
+            known = graph.known.mask(part.heads, part.relations)
             if training.loss == "cross_entropy":
                 return cross_entropy_loss(
                     scores, known, part.rows, part.tails, num_facts=len(batch.tails)
@@ -308,11 +302,11 @@ class Trainer:
         if self._on_validated is not None:
             self._on_validated(self._average, event)
 
-    def _log_step(self, loss: float, num_queries: int) -> None:
+    def _log_step(self, loss: float, num_queries: int, *, always: bool) -> None:
         self.counters.recent_losses.append(loss)
         self._queries_since_log += num_queries
         seconds = time.perf_counter() - self._logged_at
-        if seconds < LOG_EVERY_SECONDS and self.counters.batch_in_epoch != len(self.batches):
+        if seconds < LOG_EVERY_SECONDS and not always:
             return
         losses = self.counters.recent_losses
         done = self.progress()

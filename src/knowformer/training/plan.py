@@ -52,7 +52,8 @@ def choose_batch_size(config: RunConfig, graph: KnowledgeGraph) -> int:
 
 def predicted_memory(config: RunConfig, graph: KnowledgeGraph, batch_size: int) -> float:
     """Returns the bytes that training will hold at its peak."""
-    model, num_entities = config.model, len(graph.entities)
+    model = config.model
+    num_entities = min(len(graph.entities), config.training.region_size or len(graph.entities))
     num_relations = num_with_inverses(len(graph.relations))
     states = 4.0 * num_entities * model.hidden_dim  # of one query
     in_slice = slice_size(batch_size, num_entities, model.hidden_dim)

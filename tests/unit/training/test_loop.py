@@ -123,19 +123,27 @@ def test_events_have_the_names_that_scripts_rely_on(tmp_path: Path, splits: Trai
     assert validation[-1]["step"] == trainer.counters.step
 
 
-@pytest.mark.parametrize("loss", ["cross_entropy", "binary"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"loss": "cross_entropy"},
+        {"loss": "binary"},
+        {"region_size": 6, "edge_dropout": 0.2, "averaging": 0.9},
+    ],
+    ids=["cross_entropy", "binary", "regions"],
+)
 @pytest.mark.parametrize("stop_at", [1, 2, 3, 5])
 def test_a_run_that_stops_and_is_resumed_ends_with_the_same_bits(
     tmp_path: Path,
     splits: TrainingSplits,
     stop_at: int,
-    loss: str,
+    settings: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # On a busy machine the clock would add lines between the ends of epochs.
     monkeypatch.setattr(loop, "LOG_EVERY_SECONDS", math.inf)
     # Validations fall inside epochs too, so that resuming starts in the middle of one.
-    config = config_of(loss=loss, num_negatives=4, validations_per_epoch=2, checkpoint_minutes=0)
+    config = config_of(**settings, num_negatives=4, validations_per_epoch=2, checkpoint_minutes=0)
     undisturbed = finished(splits, config, tmp_path / "undisturbed")
 
     seen: list[Event] = []
@@ -277,7 +285,7 @@ def test_a_run_trains_each_epoch_on_every_query(tmp_path: Path, splits: Training
     trainer = finished(splits, config_of(targets="one", max_epochs=3), tmp_path)
     num_batches = math.ceil(2 * len(splits.train.facts) / 8)
     assert trainer.counters.step == 3 * num_batches
-    assert trainer.counters.epoch == 3
+    assert trainer.counters.epochs_done == 3
 
 
 def test_validation_uses_a_seeded_sample_of_many_facts(
@@ -325,9 +333,9 @@ def test_selection_never_reads_test_facts(
 
 def test_a_part_of_an_epoch_is_a_budget_too(splits: TrainingSplits, tmp_path: Path) -> None:
     trainer = finished(splits, config_of(max_epochs=1.5), tmp_path)
-    assert trainer.counters.step == -(-3 * len(trainer.batches) // 2)
+    assert trainer.counters.step == -(-3 * len(trainer.passes) // 2)
     assert trainer.counters.validated_step == trainer.counters.step
-    assert trainer.counters.epochs_done == pytest.approx(1.5, abs=1 / len(trainer.batches))
+    assert trainer.counters.epochs_done == pytest.approx(1.5, abs=1 / len(trainer.passes))
 
 
 def test_averaged_weights_are_what_is_kept(splits: TrainingSplits, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_planning_leaves_the_run_as_it_was(ring: Dataset, tmp_path: Path) -> Non
     planned, plain = Trainer(splits, config, tmp_path), Trainer(splits, config, tmp_path)
     told = planned.plan()
     assert told.batch_size == PREFERRED_BATCH_SIZE
-    assert told.num_queries == planned.batches.num_queries
+    assert told.num_queries == planned.passes.num_queries
     assert told.seconds_per_epoch > 0.0
     assert told.fits
     planned.run()

@@ -1,0 +1,126 @@
+"""The batches of an epoch, each with the graph that it is trained on: the whole one or a region.
+
+A training step costs as much as the graph is large, and a model that learns from structure alone
+learns as well from a part of it. So a large graph may be cut into regions, anew for every epoch;
+facts across a border are left out until the next cut.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from knowformer.graph.adjacency import Adjacency
+from knowformer.graph.dataset import Split
+from knowformer.graph.regions import cut_into_regions
+from knowformer.queries.batches import Targets, TrainingBatches
+from knowformer.queries.known_answers import KnownAnswers
+from knowformer.queries.query import QueryBatch
+
+
+class TrainingGraph:
+    """What the queries of a batch see and are asked for; entities are numbered within it."""
+
+    def __init__(
+        self,
+        adjacency: Adjacency,
+        entity_keys: npt.NDArray[np.uint64],
+        facts: Int[Tensor, "N 3"],
+        *,
+        targets: Targets,
+        batch_size: int,
+    ) -> None:
+        self.adjacency = adjacency
+        self.entity_keys = entity_keys
+        num_relations = adjacency.num_relations
+        self.known = KnownAnswers(
+            facts, num_entities=adjacency.num_entities, num_relations=num_relations
+        )
+        self.batches = TrainingBatches(
+            facts, num_relations=num_relations, batch_size=batch_size, targets=targets
+        )
+
+
+class TrainingPasses:
+    """Passes over the training facts, batch by batch."""
+
+    def __init__(
+        self, split: Split, *, targets: Targets, batch_size: int, region_size: int | None
+    ) -> None:
+        self._split = split
+        self._targets: Targets = targets
+        self._batch_size = batch_size
+        self._region_size = region_size
+        self.whole = TrainingGraph(
+            split.graph.adjacency,
+            split.graph.entity_keys,
+            split.facts,
+            targets=targets,
+            batch_size=batch_size,
+        )
+
+    @property
+    def num_queries(self) -> int:
+        """Returns how many queries the whole graph has; a cut one has slightly fewer."""
+        return self.whole.batches.num_queries
+
+    def __len__(self) -> int:
+        return len(self.whole.batches)
+
+    def epoch(
+        self, generator: torch.Generator, *, skip: int = 0
+    ) -> Iterator[tuple[TrainingGraph, QueryBatch]]:
+        """Yields an epoch's batches without the first ``skip``, in an order of the generator's."""
+        graphs = self._graphs(generator)
+        if len(graphs) == 1:
+            graph = graphs[0]
+            yield from ((graph, batch) for batch in graph.batches.epoch(generator, skip=skip))
+            return
+        numbers = torch.arange(len(graphs))
+        turns = numbers.repeat_interleave(torch.tensor([len(graph.batches) for graph in graphs]))
+        turns = turns[torch.randperm(len(turns), generator=generator)]
+        skipped = torch.bincount(turns[:skip], minlength=len(graphs)).tolist()
+        # A generator for each, seeded at once: skipping must not change what others draw.
+        seeds = torch.randint(2**62, (len(graphs),), generator=generator).tolist()
+        left = [
+            graph.batches.epoch(torch.Generator().manual_seed(seed), skip=done)
+            for graph, seed, done in zip(graphs, seeds, skipped, strict=True)
+        ]
+        yield from ((graphs[turn], next(left[turn])) for turn in turns[skip:].tolist())
+
+    def _graphs(self, generator: torch.Generator) -> list[TrainingGraph]:
+        whole = self.whole.adjacency
+        if self._region_size is None or self._region_size >= whole.num_entities:
+            return [self.whole]
+        regions = cut_into_regions(whole, self._region_size, generator=generator)
+        return [graph for region in regions if (graph := self._region(region)) is not None]
+
+    def _region(self, members: Int[Tensor, " v"]) -> TrainingGraph | None:
+        """Returns the graph among these entities, or None if it has no fact to ask for."""
+        split, whole = self._split, self.whole
+        number = torch.full((whole.adjacency.num_entities,), -1)
+        number[members] = torch.arange(len(members))
+        facts = _renumber(split.facts, number)
+        if not len(facts):
+            return None
+        adjacency = Adjacency(
+            _renumber(split.graph.facts, number),
+            num_entities=len(members),
+            num_relations=whole.adjacency.num_relations,
+        )
+        return TrainingGraph(
+            adjacency,
+            whole.entity_keys[members.numpy()],
+            facts,
+            targets=self._targets,
+            batch_size=self._batch_size,
+        )
+
+
+def _renumber(facts: Int[Tensor, "N 3"], number: Int[Tensor, " V"]) -> Int[Tensor, "n 3"]:
+    """Returns the facts whose entities have numbers, in those numbers."""
+    moved = torch.stack([number[facts[:, 0]], facts[:, 1], number[facts[:, 2]]], 1)
+    return moved[(moved[:, 0] >= 0) & (moved[:, 2] >= 0)]

@@ -24,7 +24,6 @@ num_value_hops = 2
 
 [settings.training]
 max_epochs = 2
-batch_size = 24
 max_valid_facts = 20
 checkpoint_minutes = 0
 """
@@ -94,6 +93,7 @@ def test_a_table_killed_in_training_goes_on_and_ends_alike(
     result = Path("results/inductive/nations/seed0.json")
     assert not (killed / result).exists()
     succeed(*arguments, *options(killed))
+    assert len(list(killed.glob("runs/*/config.toml"))) == 1  # went on, not anew
     one, other = (json.loads((folder / result).read_text("utf-8")) for folder in (quiet, killed))
     assert one["evaluation"]["realistic"] == other["evaluation"]["realistic"]
     assert one["training"]["valid_mrr"] == other["training"]["valid_mrr"]

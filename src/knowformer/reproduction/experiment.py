@@ -5,8 +5,8 @@
     like = "inductive/wn18rr_v1"    data set, seeds, budget and settings of another file, if any
     dataset = "wn18rr_v1"           a name of the catalogue
     seeds = [0, 1, 2]
-    epochs = 4                      budget of one training: passes over the training queries,
-    minutes = 9                     or time; passes give the same result on any machine
+    epochs = 4                      passes over the training queries, if not the data set's own,
+    minutes = 9                     or a limit of time; passes end the same on any machine
     settings.model.hidden_dim = 64  only what differs from the data set's own settings
     [published]                     the paper's figures, and the table they stand in
     [[runs]] or [[grid]]            several runs that differ in a few settings; see below
@@ -188,10 +188,13 @@ class Experiment:
 
     @property
     def budget(self) -> str:
-        """What one training may take, in words; empty if the data set's own settings say."""
-        epochs = f"{self.epochs:g} epoch{'' if self.epochs == 1 else 's'}" if self.epochs else ""
-        minutes = f"{self.minutes:g} minutes" if self.minutes else ""
-        return " or ".join(part for part in (epochs, minutes) if part)
+        """What one training may take, in words; empty if there is none."""
+        if self.dataset is None:
+            return ""
+        training = self.config(0).training
+        if training.max_minutes is not None:
+            return f"{training.max_minutes:g} minutes"
+        return f"{training.max_epochs:g} epoch{'' if training.max_epochs == 1 else 's'}"
 
     def config(self, seed: int, *, threads: int = 0) -> RunConfig:
         """Returns the complete settings; later wins: the data set's own, the file's, the seed."""

@@ -161,8 +161,20 @@ def is_current(result: Result, experiment: Experiment) -> bool:
 
 
 def same_settings(one: RunConfig, other: RunConfig) -> bool:
-    """Whether two runs compute the same; threads do not matter."""
-    return one.model_copy(update={"threads": 0}) == other.model_copy(update={"threads": 0})
+    """Whether two runs compute the same; threads do not matter.
+
+    A batch size that is not given fits any: it is chosen for the machine and stored when a run
+    starts.
+    """
+    sizes = {one.training.batch_size, other.training.batch_size}
+    either = {"batch_size": None} if None in sizes else {}
+    first, second = (
+        config.model_copy(
+            update={"threads": 0, "training": config.training.model_copy(update=either)}
+        )
+        for config in (one, other)
+    )
+    return first == second
 
 
 def dataset_checksum(dataset: Dataset) -> str:

@@ -21,7 +21,6 @@ num_value_hops = 2
 
 [settings.training]
 max_epochs = 2
-batch_size = 16
 """
 
 RING = "ring.tsv"  # a path from the folder that tests run in

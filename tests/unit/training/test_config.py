@@ -151,8 +151,8 @@ def test_recommended_settings_are_valid_and_of_known_data_sets() -> None:
 
 def test_recommended_settings_are_a_copy_and_give_way_to_explicit_ones() -> None:
     assert recommended_settings(None) == recommended_settings("own.tsv") == {}
-    recommended_settings("fb15k-237_v1")["model"]["hidden_dim"] = 7
+    recommended_settings("fb15k-237_v1")["model"]["num_layers"] = 7
     advised = recommended_settings("fb15k-237_v1")
-    assert build_config(defaults=advised).model.hidden_dim == 64
-    explicit = build_config(defaults=advised, assignments=["model.hidden_dim=16"])
-    assert explicit.model.hidden_dim == 16
+    assert build_config(defaults=advised).model.num_layers == 2
+    explicit = build_config(defaults=advised, assignments=["model.num_layers=1"])
+    assert explicit.model.num_layers == 1

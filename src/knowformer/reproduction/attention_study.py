@@ -14,7 +14,8 @@ connected entities alone does no better. Known facts are those of all splits.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from itertools import count
+from typing import Literal, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -22,13 +23,13 @@ from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
 from knowformer.errors import ConfigError
-from knowformer.evaluation.evaluate import Scorer
+from knowformer.evaluation.evaluate import Progress, Scorer
 from knowformer.evaluation.ranks import filtered_ranks
 from knowformer.explanation.attention_rows import AttentionRows, largest
 from knowformer.explanation.evidence import NUM_PROTOTYPES, EvidenceFinder
 from knowformer.graph.dataset import Dataset, Split
+from knowformer.model.knowformer import KnowFormer
 from knowformer.queries.known_answers import KnownAnswers
-from knowformer.reasoner import Reasoner
 from knowformer.reproduction.experiment import AskedQuestion
 
 NUM_BEST = 10  # answers of the model that are named
@@ -150,30 +151,71 @@ def find_questions(dataset: Dataset, asked: list[AskedQuestion]) -> list[FoundQu
 
 
 def measure_attention(
-    reasoner: Reasoner,
+    model: KnowFormer,
+    dataset: Dataset,
     asked: list[AskedQuestion],
     *,
-    progress: Callable[[int, int], None] | None = None,
+    seed: int,
+    progress: Progress | None = None,
 ) -> AttentionStudy:
-    """Asks every question on the test graph and follows the attention of every test answer."""
-    if not reasoner.config.model.attention:
+    """Asks every question on the test graph and follows the attention of every test answer.
+
+    Args:
+        model: the model.
+        dataset: gives the test facts, their graph and what is known.
+        asked: the questions.
+        seed: of the identity noise, so that scores are those of answers and evaluations.
+        progress: called with test answers done and in all.
+
+    Raises:
+        ConfigError: the model has no attention, or a question no test fact.
+        VocabularyError: a name is unknown.
+    """
+    if not model.config.attention:
         raise ConfigError("Expected a model with attention to study it, got one without.")
-    seed, split = reasoner.config.seed, reasoner.dataset.test
-    questions = find_questions(reasoner.dataset, asked)
-    scorer = Scorer(reasoner.model, split.graph, seed=seed, threads=reasoner.config.threads)
-    finder = EvidenceFinder(reasoner.model, split.graph, split.known, seed=seed)
+    split = dataset.test
+    questions = find_questions(dataset, asked)
+    scorer = Scorer(model, split.graph, seed=seed)
+    finder = EvidenceFinder(model, split.graph, split.known, seed=seed)
     total = sum(len(question.answers) for question in questions)
-    studies: list[QuestionStudy] = []
-    for question in questions:
-        done = sum(len(study.answers) for study in studies)
-        one = _OneQuestion(reasoner.dataset, scorer, finder, question)
-        tick = None if progress is None else _shifted(progress, done, total)
-        studies.append(one.study(tick))
+    done = count(1)
+
+    def tick() -> None:
+        if progress is not None:
+            progress(next(done), total)
+
+    studies = [_OneQuestion(dataset, scorer, finder, each).study(tick) for each in questions]
     return AttentionStudy(num_attended=NUM_PROTOTYPES, questions=studies)
 
 
-def _shifted(progress: Callable[[int, int], None], done: int, total: int) -> Callable[[int], None]:
-    return lambda more: progress(done + more, total)
+class _Most(NamedTuple):
+    """The entities with the largest values, and the values of all."""
+
+    entities: list[int]
+    values: Float[Tensor, " V"]
+
+
+@dataclass(frozen=True)
+class _Followed:
+    """What one answer attends to most: in all, in each layer, and by influence."""
+
+    answer: int
+    attention: _Most
+    layers: list[_Most]
+    influence: _Most
+
+    @classmethod
+    def of(cls, rows: AttentionRows, answer: int) -> "_Followed":
+        def most(values: Float[Tensor, " V"]) -> _Most:
+            return _Most(largest(values, NUM_PROTOTYPES, besides=answer), values)
+
+        influential = rows.most_influential(NUM_PROTOTYPES, answer)
+        return cls(
+            answer=answer,
+            attention=most(rows.lift.mean((0, 1))),
+            layers=[most(layer) for layer in rows.lift.mean(1)],
+            influence=_Most(influential, rows.influence.sum((0, 1))),
+        )
 
 
 class _OneQuestion:
@@ -189,63 +231,56 @@ class _OneQuestion:
         head, relation = torch.tensor([question.head]), torch.tensor([question.relation])
         self._scores = scorer.score(head, relation)
         self._known = self._answers_in(self._split.known)
-        self._is_tail = torch.zeros_like(self._known)
         known = self._split.known
+        self._is_tail = torch.zeros_like(self._known)
         self._is_tail[known[known[:, 1] == question.relation, 2]] = True
         self._degree = self._split.graph.adjacency.edges.offsets.diff()
 
-    def study(self, tick: Callable[[int], None] | None) -> QuestionStudy:
+    def study(self, tick: Callable[[], None]) -> QuestionStudy:
+        """Ranks the test answers, then follows the attention of each; calls ``tick`` after each."""
         question = self._question
         rows = torch.zeros(len(question.answers), dtype=torch.long)
         ranks = filtered_ranks(self._scores, self._known[None], rows, question.answers).realistic
-        studies: list[AnswerStudy] = []
-        first: AttentionRows | None = None
-        order = torch.argsort(ranks, stable=True).tolist()
-        for number, at in enumerate(order, start=1):
-            answer = int(question.answers[at])
-            row = self._finder.attention(
-                self._finder.prediction(question.head, question.relation, answer)
-            )
-            assert row is not None
-            first = first or row
-            studies.append(self._answer(answer, ranks[at].item(), row))
-            if tick is not None:
-                tick(number)
-        assert first is not None
-        answer = int(question.answers[order[0]])
-        in_layers = first.lift.mean(1)
-        labels, relations = self._dataset.labels, self._split.graph.relations
-        relation = relations.names[question.relation]
+        order = torch.argsort(ranks, stable=True)
+        followed: list[_Followed] = []
+        for answer in question.answers[order].tolist():
+            followed.append(self._follow(answer))
+            tick()
+        first = followed[0]
+        relation = self._split.graph.relations.names[question.relation]
         return QuestionStudy(
             head=self._named(question.head),
-            relation=Named(entity=relation, label=labels.relation(relation)),
+            relation=Named(entity=relation, label=self._dataset.labels.relation(relation)),
             published_as=question.asked.published_as,
-            everyone=self._shares(torch.ones_like(self._known), answer),
+            everyone=self._shares(torch.ones_like(self._known), first.answer),
             best=self._best(),
-            answers=studies,
-            attended=self._attended(
-                first.most_attended(NUM_PROTOTYPES, answer), first.lift.mean((0, 1))
-            ),
-            attended_by_layer=[
-                self._attended(largest(layer, NUM_PROTOTYPES, besides=answer), layer)
-                for layer in in_layers
+            answers=[
+                self._answer(each, rank)
+                for each, rank in zip(followed, ranks[order].tolist(), strict=True)
             ],
-            influential=self._attended(
-                first.most_influential(NUM_PROTOTYPES, answer), first.influence.sum((0, 1))
-            ),
+            attended=self._attended(first.attention),
+            attended_by_layer=[self._attended(layer) for layer in first.layers],
+            influential=self._attended(first.influence),
         )
 
-    def _answer(self, answer: int, rank: float, row: AttentionRows) -> AnswerStudy:
-        influential = row.most_influential(NUM_PROTOTYPES, answer)
+    def _follow(self, answer: int) -> _Followed:
+        question = self._question
+        rows = self._finder.attention(
+            self._finder.prediction(question.head, question.relation, answer)
+        )
+        assert rows is not None
+        return _Followed.of(rows, answer)
+
+    def _answer(self, followed: _Followed, rank: float) -> AnswerStudy:
+        def compared(most: _Most) -> Compared:
+            return self._compared(most.entities, followed.answer)
+
         return AnswerStudy(
-            **self._named(answer).model_dump(),
+            **self._named(followed.answer).model_dump(),
             rank=rank,
-            attention=self._compared(row.most_attended(NUM_PROTOTYPES, answer), answer),
-            layers=[
-                self._compared(largest(layer, NUM_PROTOTYPES, besides=answer), answer)
-                for layer in row.lift.mean(1)
-            ],
-            influence=self._compared(influential, answer) if influential else None,
+            attention=compared(followed.attention),
+            layers=[compared(layer) for layer in followed.layers],
+            influence=compared(followed.influence) if followed.influence.entities else None,
         )
 
     def _best(self) -> list[Candidate]:
@@ -262,14 +297,14 @@ class _OneQuestion:
             if scores[w].isfinite()
         ]
 
-    def _attended(self, entities: list[int], values: Float[Tensor, " V"]) -> list[Attended]:
+    def _attended(self, most: _Most) -> list[Attended]:
         return [
             Attended(
                 **self._named(w).model_dump(),
-                value=values[w].item(),
+                value=most.values[w].item(),
                 kin="answer" if self._known[w] else "tail" if self._is_tail[w] else "none",
             )
-            for w in entities
+            for w in most.entities
         ]
 
     def _compared(self, entities: list[int], answer: int) -> Compared:
@@ -286,8 +321,8 @@ class _OneQuestion:
         """The other entities whose number of facts is nearest, with all that tie for last."""
         apart = (self._degree - self._degree[entity]).abs().double()
         apart[[entity, answer]] = torch.inf
-        count = min(NUM_EQUALS, int(apart.isfinite().sum()))
-        return apart <= apart.kthvalue(count).values
+        num_others = min(NUM_EQUALS, int(apart.isfinite().sum()))
+        return apart <= apart.kthvalue(num_others).values
 
     def _shares(self, among: Bool[Tensor, " V"], answer: int) -> Shares:
         others = among.clone()

@@ -28,7 +28,7 @@ class Section:
         if self.draw is not None and with_picture:
             picture = self.draw()
             lines.append(f"![{self.title}]({picture.parent.name}/{picture.name})\n")
-        return "\n".join([*lines, self.table])
+        return "\n".join([*lines, *([self.table] if self.table else [])])
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, names: int = 1) -> str:
@@ -109,4 +109,4 @@ def number_cell(value: float | None) -> str:
 
 def signed_cell(value: float | None) -> str:
     """Returns a difference."""
-    return "-" if value is None else f"{value:+.3f}"
+    return "-" if value is None else f"{value:+z.3f}"

@@ -106,8 +106,8 @@ def _table(summaries: list[Summary]) -> str:
                 str(sum(gap >= 0 for gap in gaps)),
                 str(sum(-NEAR <= gap < 0 for gap in gaps)),
                 str(sum(gap < -NEAR for gap in gaps)),
-                f"{fmean(gaps):+.3f}",
-                f"{min(gaps):+.3f}",
+                f"{fmean(gaps):+z.3f}",
+                f"{min(gaps):+z.3f}",
             ]
         has_section = any(s.results for s in summaries if s.experiment.table == table)
         title = _title(HEADLINES[table], linked=has_section)

@@ -20,9 +20,10 @@ from knowformer.reproduction.summary import Summary
 
 OPENING = """# Results
 
-The figures of the KnowFormer paper, made again on an ordinary CPU, weights chosen fairly. Every
-number below comes from a file in [`results/`](results), which holds all metrics, settings,
-environment and the command that makes it again; nothing here is typed in by hand.
+The figures of the KnowFormer paper, made again on an ordinary CPU, with weights chosen on
+validation facts alone. Every number of ours comes from a file in [`results/`](results), which holds
+all metrics, settings, environment and the command that makes it again; the paper's stand in the
+experiments' files. Nothing here is typed in by hand.
 """
 
 PROTOCOL = """## Protocol

@@ -71,7 +71,7 @@ def ablation(summaries: list[Summary], folder: Path) -> Section:
         for summary in with_results(members):
             gap = paired(summary, base) if summary is not base else None
             ours, theirs = summary.published("mrr"), base.published("mrr")
-            paper_gap = f"{ours - theirs:+.3f}" if ours and theirs and summary is not base else "-"
+            paper_gap = f"{ours - theirs:+z.3f}" if ours and theirs and summary is not base else "-"
             rows.append(
                 (
                     linked(summary, group),
@@ -232,7 +232,7 @@ def _against_paper(summaries: list[Summary], name: str = "mrr") -> list[str]:
     if not gaps:
         return []
     near = sum(gap >= -NEAR for gap in gaps)
-    spread = f"; differences run from {min(gaps):+.3f} to {max(gaps):+.3f}" if gaps[1:] else ""
+    spread = f"; differences run from {min(gaps):+z.3f} to {max(gaps):+z.3f}" if gaps[1:] else ""
     return [
         f"**The paper's {name.upper()} is met on {near} of {len(gaps)} data sets**, that is "
         f"reached or missed by at most {NEAR:g}{spread}."
@@ -258,7 +258,7 @@ def _last_gain(summary: Summary) -> str:
         if before:
             gains.append(points[-1].mrr - before[-1])
     estimate = Estimate.of(gains)
-    return f"{estimate.mean:+.3f}" if estimate else "-"
+    return f"{estimate.mean:+z.3f}" if estimate else "-"
 
 
 def _total_minutes(summaries: list[Summary]) -> str:

@@ -101,7 +101,14 @@ def study_paths(experiment: Experiment, run: TrainedRun, progress: Progress | No
 
 def study_attention(experiment: Experiment, run: TrainedRun, progress: Progress | None) -> Measured:
     """Kind attention: what the answers to the experiment's questions attend to."""
-    study = measure_attention(run.reasoner, experiment.study.questions, progress=progress)
+    reasoner = run.reasoner
+    study = measure_attention(
+        reasoner.model,
+        reasoner.dataset,
+        experiment.study.questions,
+        seed=reasoner.config.seed,
+        progress=progress,
+    )
     return Measured(study=study.model_dump(mode="json"))
 
 

@@ -70,9 +70,9 @@ def selection(summaries: list[Summary], folder: Path) -> Section:
     if leaks:
         low, high = bootstrap_interval(leaks)
         words.append(
-            f"**Choosing on test facts is worth {fmean(leaks):+.3f} MRR on average** (95% interval "
-            f"{low:+.3f} to {high:+.3f}, bootstrap over {len(leaks)} runs; largest "
-            f"{max(leaks):+.3f})."
+            f"**Choosing on test facts is worth {fmean(leaks):+z.3f} MRR on average** (95% "
+            f"interval {low:+z.3f} to {high:+z.3f}, bootstrap over {len(leaks)} runs; largest "
+            f"{max(leaks):+z.3f})."
         )
     header = (
         "data set",
@@ -215,7 +215,7 @@ def _attention_gains(groups: dict[str, list[Summary]]) -> list[str]:
         one, other = (_figures(by_name[name]) for name in ("attention", "no_attention"))
         for name in one.keys() & other.keys():
             gains[name].append(one[name] - other[name])
-    said = [f"{name} {fmean(each):+.3f}" for name, each in gains.items() if each]
+    said = [f"{name} {fmean(each):+z.3f}" for name, each in gains.items() if each]
     count = len(gains["all facts"])
     many = f"{count} data set{'s' if count > 1 else ''}"
     return [f"**Attention's gain in MRR, mean over {many}:** {'; '.join(said)}."] if said else []

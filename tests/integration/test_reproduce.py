@@ -120,7 +120,7 @@ def test_what_is_not_there_is_refused(
 
 
 def test_what_answers_attend_to_is_followed_and_a_bad_question_refused(
-    experiments: Path, succeed: Callable[..., str], refuse: Callable[..., str], tmp_path: Path
+    experiments: Path, succeed: Callable[..., str], command: Callable[..., Any], tmp_path: Path
 ):
     dataset = load_dataset("nations")
     head, relation, _ = dataset.test.facts[0].tolist()
@@ -131,8 +131,10 @@ def test_what_answers_attend_to_is_followed_and_a_bad_question_refused(
             'about = "a test"\nkind = "attention"\nlike = "inductive/nations"\nseeds = [0]\n'
             f'[[study.questions]]\nhead = "{asked_head}"\nrelation = "{asked_relation}"\n'
         )
-    assert "utopia" in refuse("reproduce", "attention/bad", cwd=tmp_path)
-    assert not (tmp_path / "runs").exists() or not list((tmp_path / "runs").rglob("config.toml"))
+    refused = command("reproduce", "attention/bad", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "got 'utopia'" in refused.stderr
+    assert not (tmp_path / "runs").exists()  # told before any training
     said = succeed("reproduce", "attention/good", "--report", cwd=tmp_path)
     assert "test answers followed" in said
     text = (experiments / "RESULTS.md").read_text("utf-8")

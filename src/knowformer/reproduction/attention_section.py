@@ -208,4 +208,6 @@ def _candidate(candidate: Candidate) -> str:
 
 
 def _percent(share: float) -> str:
+    if 0 < share < 0.001:
+        return "<0.1%"
     return f"{100 * share:.0f}%" if share == 0 or share >= 0.01 else f"{100 * share:.1f}%"

@@ -82,7 +82,8 @@ def linked(summary: Summary, text: str) -> str:
 
 def cost_cells(summary: Summary) -> tuple[str, ...]:
     """Returns the cells under ``COST``."""
-    count = f"{len(summary.results)}" if summary.results else "-"
+    done, wanted = len(summary.results), len(summary.experiment.seeds)
+    count = f"{done}" if done >= wanted else f"{done} of {wanted}"
     return (count, summary.epochs(), summary.minutes(), summary.memory(), summary.commit())
 
 

@@ -79,9 +79,8 @@ def _sentence(summaries: list[Summary]) -> str:
         return "None of the paper's figures has been made again yet.\n"
     met = sum(gap >= -NEAR for gap in gaps)
     return (
-        f"**Of the paper's {len(of_paper)} figures, {len(gaps)} have been made again; {met} of "
-        f"these {'was' if met == 1 else 'were'} met**, that is reached or missed by at most "
-        f"{NEAR:g}. A figure is the MRR of one experiment on test facts, or AUROC where it says "
+        f"**{len(gaps)} of the paper's {len(of_paper)} figures made again, {met} of them met**, "
+        f"that is reached or missed by at most {NEAR:g}. A figure is the MRR of one experiment on test facts, or AUROC where it says "
         "so; the paper's hits stand in the sections.\n"
     )
 

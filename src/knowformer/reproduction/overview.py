@@ -80,8 +80,8 @@ def _sentence(summaries: list[Summary]) -> str:
     met = sum(gap >= -NEAR for gap in gaps)
     return (
         f"**{len(gaps)} of the paper's {len(of_paper)} figures made again, {met} of them met**, "
-        f"that is reached or missed by at most {NEAR:g}. A figure is the MRR of one experiment on test facts, or AUROC where it says "
-        "so; the paper's hits stand in the sections.\n"
+        f"that is reached or missed by at most {NEAR:g}. A figure is the MRR of one experiment on "
+        "test facts, or AUROC where it says so; the paper's hits stand in the sections.\n"
     )
 
 
@@ -131,6 +131,9 @@ def draw_overview(summaries: list[Summary], path: Path) -> Path:
         _draw_line(left, right, row, summary)
     left.set_yticks(rows, [_line_name(summaries, number) for number in range(len(summaries))])
     left.set_ylim(rows[-1] - 0.7, 0.7)
+    left.set_xlim(0, 1.02)
+    low, high = right.get_xlim()
+    right.set_xlim(min(low, -2 * NEAR), max(high, 2 * NEAR))
     left.set_xlabel("test MRR (AUROC for homogeneous)")
     right.set_xlabel("ours less the paper's")
     for axis in (left, right):

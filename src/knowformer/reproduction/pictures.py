@@ -58,7 +58,7 @@ def draw_curves(summaries: list[Summary], path: Path) -> Path:
         axis.plot([p.minutes for p in chosen], [p.mrr for p in chosen], "*", color=ORANGE, ms=11)
         axis.set_title(summary.experiment.group, fontsize=10, loc="left")
         axis.set_xlim(left=0)
-        axis.set_ylim(bottom=0)
+        axis.set_ylim(0, 1.1 * max(p.mrr for p in points))
         plain(axis)
     figure.supxlabel("minutes of training", fontsize=10)
     figure.supylabel("validation MRR", fontsize=10)

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from knowformer.artifacts.bundle import load_config
+from knowformer.graph.dataset import load_dataset
 from knowformer.interfaces.cli import app
 from knowformer.training import config as training_config
 
@@ -116,6 +117,29 @@ def test_what_is_not_there_is_refused(
 ):
     assert experiments.exists()
     assert said in refuse(*arguments, cwd=tmp_path)
+
+
+def test_what_answers_attend_to_is_followed_and_a_bad_question_refused(
+    experiments: Path, succeed: Callable[..., str], command: Callable[..., Any], tmp_path: Path
+):
+    dataset = load_dataset("nations")
+    head, relation, _ = dataset.test.facts[0].tolist()
+    names = dataset.test.graph.entities.names[head], dataset.relations.names[relation]
+    (experiments / "attention").mkdir()
+    for name, (asked_head, asked_relation) in {"good": names, "bad": ("utopia", names[1])}.items():
+        (experiments / "attention" / f"{name}.toml").write_text(
+            'about = "a test"\nkind = "attention"\nlike = "inductive/nations"\nseeds = [0]\n'
+            f'[[study.questions]]\nhead = "{asked_head}"\nrelation = "{asked_relation}"\n'
+        )
+    refused = command("reproduce", "attention/bad", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "got 'utopia'" in refused.stderr
+    assert not (tmp_path / "runs").exists()  # told before any training
+    said = succeed("reproduce", "attention/good", "--report", cwd=tmp_path)
+    assert "test answers followed" in said
+    text = (experiments / "RESULTS.md").read_text("utf-8")
+    assert f"({names[0]}, {names[1]}, ?)" in text
+    assert "![Attention](pictures/attention.png)" in text
 
 
 def test_a_missing_data_set_fails_its_run_alone(

@@ -142,7 +142,12 @@ def _choose_curves(
     Also the held-out log-loss per candidate, of the pooled curves and of what was chosen.
     """
     relations, counts = np.unique(rows.relation[rows.is_true], return_counts=True)
-    enough: list[int] = relations[counts >= MIN_FACTS_OF_RELATION].tolist()
+    enough: list[int] = [
+        relation
+        for relation in relations[counts >= MIN_FACTS_OF_RELATION].tolist()
+        # All answers of one question are judged together: one question leaves none to fit on.
+        if len(np.unique(rows.question[rows.relation == relation] % FOLDS)) > 1
+    ]
     groups = {None: np.ones(len(rows), dtype=bool)}
     groups |= {relation: rows.relation == relation for relation in enough}
     losses = _held_out_losses(rows, groups, ceiling)

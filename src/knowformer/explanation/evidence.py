@@ -7,6 +7,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from knowformer.evaluation.evaluate import Scorer
+from knowformer.explanation.attention_rows import AttentionRows
 from knowformer.explanation.evidence_graph import EvidenceGraph
 from knowformer.explanation.paths import USUAL_LENGTH, FoundPath, find_paths
 from knowformer.explanation.tracing import Prediction, Trace, Tracer, find_rivals
@@ -99,6 +100,10 @@ class EvidenceFinder:
             prototypes=[] if rows is None else rows.most_influential(num_prototypes, answer),
             attended=[] if rows is None else rows.most_attended(num_prototypes, answer),
         )
+
+    def attention(self, prediction: Prediction) -> AttentionRows | None:
+        """Returns what an answer attends to; None if the model has no attention."""
+        return self.tracer.attention(prediction, self._without_fact(prediction).edges)
 
     def _without_fact(self, prediction: Prediction) -> EvidenceGraph:
         fact = torch.tensor([[prediction.head, prediction.relation, prediction.answer]])

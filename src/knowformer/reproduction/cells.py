@@ -8,12 +8,13 @@ from statistics import fmean
 from knowformer.reproduction.experiment import RESULTS_FOLDER
 from knowformer.reproduction.summary import NOT_YET, Estimate, Summary
 
+MOST_NAMED = 6  # variants; more are counted
 COST = ("seeds", "epochs", "minutes", "MiB", "commit")
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report."""
+    """A part of the report; it shows what has results, not what is yet to run."""
 
     title: str
     words: list[str]
@@ -27,12 +28,14 @@ class Section:
         if self.draw is not None and with_picture:
             picture = self.draw()
             lines.append(f"![{self.title}]({picture.parent.name}/{picture.name})\n")
-        return "\n".join([*lines, self.table])
+        return "\n".join([*lines, *([self.table] if self.table else [])])
 
 
-def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Returns a table; the first column is to the left, the others to the right."""
-    marks = ["---", *["---:"] * (len(header) - 1)]
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, names: int = 1) -> str:
+    """Returns a table: so many columns of names to the left, figures to the right; or nothing."""
+    if not rows:
+        return ""
+    marks = [*["---"] * names, *["---:"] * (len(header) - names)]
     return "".join(f"| {' | '.join(row)} |\n" for row in (header, marks, *rows))
 
 
@@ -44,6 +47,32 @@ def by_group(summaries: list[Summary]) -> dict[str, list[Summary]]:
     return groups
 
 
+def with_results(summaries: list[Summary]) -> list[Summary]:
+    """Returns those that have a result."""
+    return [summary for summary in summaries if summary.results]
+
+
+def not_yet_run(summaries: list[Summary]) -> str:
+    """Returns the experiments without a result in a line, those of a file together."""
+    parts: list[str] = []
+    for group, members in by_group(summaries).items():
+        waiting = [summary for summary in members if not summary.results]
+        if not waiting:
+            continue
+        if not waiting[0].experiment.variant:
+            published = waiting[0].experiment.published
+            first = next(iter(published.metrics.values()), None) if published else None
+            parts.append(group if first is None else f"{group} (paper {first:.3f})")
+        elif len(waiting) == len(members):
+            parts.append(f"{group} ({len(members)} variants)")
+        elif len(waiting) > MOST_NAMED:
+            parts.append(f"{group} ({len(waiting)} of {len(members)} variants)")
+        else:
+            names = ", ".join(s.experiment.variant.replace("_", " ") for s in waiting)
+            parts.append(f"{group} ({names})")
+    return "; ".join(parts)
+
+
 def linked(summary: Summary, text: str) -> str:
     """Returns text that links to the results, if there are any."""
     if not summary.results:
@@ -53,7 +82,8 @@ def linked(summary: Summary, text: str) -> str:
 
 def cost_cells(summary: Summary) -> tuple[str, ...]:
     """Returns the cells under ``COST``."""
-    count = f"{len(summary.results)}" if summary.results else "-"
+    done, wanted = len(summary.results), len(summary.experiment.seeds)
+    count = f"{done}" if done >= wanted else f"{done} of {wanted}"
     return (count, summary.epochs(), summary.minutes(), summary.memory(), summary.commit())
 
 
@@ -80,4 +110,4 @@ def number_cell(value: float | None) -> str:
 
 def signed_cell(value: float | None) -> str:
     """Returns a difference."""
-    return "-" if value is None else f"{value:+.3f}"
+    return "-" if value is None else f"{value:+z.3f}"

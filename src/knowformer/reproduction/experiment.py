@@ -35,13 +35,14 @@ from knowformer.training.config import (
     recommended_settings,
 )
 
-Kind = Literal["ranking", "validation", "selection", "paths", "bound", "expressivity"]
+Kind = Literal["ranking", "validation", "selection", "paths", "attention", "bound", "expressivity"]
 """What an experiment does:
 
     ranking       trains, then ranks the test facts (with one relation also AUROC and AP)
     validation    trains, and never looks at a test fact: for searching settings
     selection     ranks the test facts with the weights of every validation of a run
     paths         ranks them by length of the shortest path, and on graphs with facts missing
+    attention     follows the attention of the answers to given questions
     bound         a trained model's linear similarities against exponential ones (theorem 1)
     expressivity  what RA-WL2 tells apart against what an attention layer does (theorem 2)
 """
@@ -54,6 +55,7 @@ TABLES = (
     "layers",
     "paths",
     "homogeneous",
+    "attention",
     "selection",
     "theory",
     "search",
@@ -80,6 +82,15 @@ class Published(_Strict):
         return Published(table=self.table, metrics=metrics) if metrics else None
 
 
+class AskedQuestion(_Strict):
+    """A question (head, relation, ?) by the data set's own names."""
+
+    head: str
+    relation: str
+    published_as: str | None = None
+    """How the paper writes it."""
+
+
 class StudyOptions(_Strict):
     """What a kind needs to know besides settings; each has a default."""
 
@@ -91,6 +102,8 @@ class StudyOptions(_Strict):
     """bound: queries whose similarities are measured."""
     num_graphs: int = Field(default=40, ge=2)
     """expressivity: random graphs that are compared."""
+    questions: list[AskedQuestion] = []
+    """attention: what is asked; each needs a test fact."""
 
 
 class NamedRun(_Strict):
@@ -141,6 +154,12 @@ class ExperimentFile(_Strict):
     def _one_way_to_name_runs(self) -> "ExperimentFile":
         if self.runs and self.grid:
             raise ValueError("runs and grid exclude each other")
+        return self
+
+    @model_validator(mode="after")
+    def _questions_for_attention(self) -> "ExperimentFile":
+        if bool(self.study.questions) != (self.kind == "attention"):
+            raise ValueError("study.questions are for the kind attention, which needs some")
         return self
 
     def variants(self) -> Iterator[NamedRun | None]:

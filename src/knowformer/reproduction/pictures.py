@@ -7,57 +7,39 @@ from knowformer.atomic_files import atomic_path
 from knowformer.reproduction.summary import Estimate, Summary, paired
 from knowformer.reproduction.theory import approximation_error, error_bound
 
-BLUE, ORANGE, GREY = "#1f5fbf", "#d9480f", "#9aa5b1"
+BLUE, PALE_BLUE, ORANGE, GREY = "#1f5fbf", "#9cc3f5", "#d9480f", "#9aa5b1"
 
 
-def _figure(width: float, height: float) -> Any:
+def figure_of(width: float, height: float) -> Any:
+    """Returns an empty figure."""
     from matplotlib.figure import Figure  # heavy, and an extra: loaded only to draw
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def _plain(axis: Any) -> None:
+def plain(axis: Any) -> None:
+    """Takes away the frame's upper and right sides."""
     axis.spines[["top", "right"]].set_visible(False)
 
 
-def _save(figure: Any, path: Path) -> Path:
+def name_marks(figure: Any, *, bars: bool = False) -> None:
+    """Adds the legend that all comparisons share: blue is ours, an orange diamond the paper's."""
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], marker=marker, color=color, linestyle="")
+        for marker, color in (("s" if bars else "o", BLUE), ("D", ORANGE))
+    ]
+    names = ["ours, mean and deviation over seeds", "paper"]
+    figure.legend(handles, names, loc="outside upper left", ncols=2, frameon=False)
+
+
+def save_picture(figure: Any, path: Path) -> Path:
+    """Writes a figure atomically, and returns where."""
     with atomic_path(path) as temporary:
         # No version in the file: the same results give the same bytes.
         figure.savefig(temporary, format="png", dpi=110, metadata={"Software": None})
     return path
-
-
-def draw_against_paper(summaries: list[Summary], name: str, label: str, path: Path) -> Path:
-    """Ours with deviation beside the paper's figure, a line per data set."""
-    shown = [summary for summary in summaries if summary.estimate(name)]
-    figure = _figure(7.0, 1.2 + 0.32 * len(shown))
-    axis = figure.add_subplot()
-    for row, summary in enumerate(reversed(shown)):
-        ours, theirs = summary.estimate(name), summary.published(name)
-        assert ours is not None
-        if theirs is not None:
-            axis.plot([theirs, ours.mean], [row, row], color=GREY, linewidth=1, zorder=1)
-            axis.plot(theirs, row, "D", color=ORANGE, markersize=6, zorder=2)
-        axis.errorbar(
-            ours.mean, row, xerr=ours.deviation or 0, fmt="o", color=BLUE, capsize=3, zorder=3
-        )
-    axis.set_yticks(range(len(shown)), [s.experiment.group for s in reversed(shown)])
-    axis.set_xlabel(label)
-    axis.grid(axis="x", color="#eeeeee")
-    axis.set_axisbelow(True)
-    handles = [
-        axis.plot([], [], "o", color=BLUE)[0],
-        axis.plot([], [], "D", color=ORANGE)[0],
-    ]
-    figure.legend(
-        handles,
-        ["ours, mean and deviation over seeds", "paper"],
-        loc="outside upper left",
-        ncols=2,
-        frameon=False,
-    )
-    _plain(axis)
-    return _save(figure, path)
 
 
 def draw_curves(summaries: list[Summary], path: Path) -> Path:
@@ -65,7 +47,7 @@ def draw_curves(summaries: list[Summary], path: Path) -> Path:
     shown = [s for s in summaries if s.results and s.results[0].training]
     columns = min(3, len(shown))
     rows = -(-len(shown) // columns)
-    figure = _figure(2.9 * columns, 2.2 * rows + 0.2)
+    figure = figure_of(2.9 * columns, 2.2 * rows + 0.2)
     for number, summary in enumerate(shown, start=1):
         axis = figure.add_subplot(rows, columns, number)
         record = summary.results[0].training
@@ -76,16 +58,16 @@ def draw_curves(summaries: list[Summary], path: Path) -> Path:
         axis.plot([p.minutes for p in chosen], [p.mrr for p in chosen], "*", color=ORANGE, ms=11)
         axis.set_title(summary.experiment.group, fontsize=10, loc="left")
         axis.set_xlim(left=0)
-        axis.set_ylim(bottom=0)
-        _plain(axis)
+        axis.set_ylim(0, 1.1 * max(p.mrr for p in points))
+        plain(axis)
     figure.supxlabel("minutes of training", fontsize=10)
     figure.supylabel("validation MRR", fontsize=10)
-    return _save(figure, path)
+    return save_picture(figure, path)
 
 
 def draw_ablation(groups: dict[str, list[Summary]], path: Path) -> Path:
-    """Difference from the full model for every variant, a panel per data set."""
-    figure = _figure(2.0 + 2.6 * len(groups), 2.9)
+    """Difference from the full model for every variant, the paper's too, a panel per data set."""
+    figure = figure_of(2.0 + 2.6 * len(groups), 2.9)
     names = list(dict.fromkeys(s.experiment.variant for group in groups.values() for s in group))
     names.remove("full")
     first: Any = None
@@ -93,20 +75,23 @@ def draw_ablation(groups: dict[str, list[Summary]], path: Path) -> Path:
         axis = first = figure.add_subplot(1, len(groups), number, sharey=first)
         by_name = {summary.experiment.variant: summary for summary in summaries}
         for row, name in enumerate(reversed(names)):
-            gap = paired(by_name[name], by_name["full"]) if name in by_name else None
-            if gap is None:
-                axis.text(0, row, " not yet run", va="center", fontsize=8, color=GREY)
+            if name not in by_name:
                 continue
-            color = ORANGE if gap.mean < 0 else BLUE
-            axis.barh(row, gap.mean, xerr=gap.deviation, color=color, height=0.6, capsize=3)
+            gap = paired(by_name[name], by_name["full"])
+            if gap is not None:
+                axis.barh(row, gap.mean, xerr=gap.deviation, color=BLUE, height=0.6, capsize=3)
+            theirs, full = by_name[name].published("mrr"), by_name["full"].published("mrr")
+            if theirs is not None and full is not None:
+                axis.plot(theirs - full, row, "D", color=ORANGE, markersize=6)
         axis.axvline(0, color="black", linewidth=0.8)
         axis.set_yticks(range(len(names)), [name.replace("_", " ") for name in reversed(names)])
         axis.tick_params(labelleft=number == 1)
         axis.locator_params(axis="x", nbins=5)
         axis.set_title(group, fontsize=10, loc="left")
-        _plain(axis)
+        plain(axis)
     figure.supxlabel("test MRR less that of the full model, same seed", fontsize=10)
-    return _save(figure, path)
+    name_marks(figure, bars=True)
+    return save_picture(figure, path)
 
 
 def draw_layers(panels: dict[str, dict[str, float]], path: Path) -> Path:
@@ -116,7 +101,7 @@ def draw_layers(panels: dict[str, dict[str, float]], path: Path) -> Path:
         panels: by title, MRR by a run's name such as L3_Q2_V3.
         path: the picture.
     """
-    figure = _figure(8.0, 2.6 * len(panels) + 0.3)
+    figure = figure_of(8.0, 2.6 * len(panels) + 0.3)
     parts = figure.subfigures(len(panels), 1, squeeze=False)[:, 0]
     for part, (title, scores) in zip(parts, panels.items(), strict=True):
         part.suptitle(title, fontsize=11, x=0.02, ha="left")
@@ -138,43 +123,56 @@ def draw_layers(panels: dict[str, dict[str, float]], path: Path) -> Path:
             axis.set_yticks(range(3), ["3", "2", "1"])
             axis.set_title(f"{hops} query hop{'s' if hops > 1 else ''}", fontsize=10)
         axes[0].set_ylabel("value hops")
-    return _save(figure, path)
+    return save_picture(figure, path)
 
 
 def draw_paths(groups: dict[str, list[Summary]], path: Path) -> Path:
     """Left: MRR by length of the shortest path. Right: MRR as facts go missing."""
-    figure = _figure(8.4, 2.5 * len(groups) + 0.4)
+    figure = figure_of(8.4, 2.0 * len(groups) + 0.7)
     axes = figure.subplots(len(groups), 2, squeeze=False)
-    styles = {"attention": (BLUE, "with attention"), "no_attention": (ORANGE, "without")}
     for (left, right), (group, summaries) in zip(axes, groups.items(), strict=True):
-        for shift, summary in zip((-0.2, 0.2), summaries, strict=False):
-            color, label = styles[summary.experiment.variant]
-            lengths, places, bars, errors = length_rows(summary), [], [], []
-            for place, (_, _, estimate) in enumerate(lengths):
-                if estimate is not None:
-                    places.append(place + shift)
-                    bars.append(estimate.mean)
-                    errors.append(estimate.deviation or 0)
-            left.bar(places, bars, 0.38, yerr=errors, color=color, label=label, capsize=2)
-            left.set_xticks(range(len(lengths)), [f"{name}\n{n}" for name, n, _ in lengths])
-            dropped = dropped_rows(summary)
-            right.errorbar(
-                [100 * share for share, _ in dropped],
-                [estimate.mean for _, estimate in dropped],
-                yerr=[estimate.deviation or 0 for _, estimate in dropped],
-                color=color,
-                marker="o",
-                capsize=3,
-                label=label,
-            )
-        left.set_ylabel(f"{group}\ntest MRR")
-        right.set_ylim(bottom=0)
-        _plain(left)
-        _plain(right)
-    axes[0][1].legend(frameon=False)
-    axes[-1][0].set_xlabel("edges on the shortest path; test facts below")
+        for summary in summaries:
+            _draw_paths(left, right, summary)
+        left.set_ylabel("test MRR")
+        left.set_title(group, fontsize=10, loc="left")
+        for axis in (left, right):
+            axis.set_ylim(bottom=0)
+            plain(axis)
+    handles, names = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper left", ncols=2, frameon=False)
+    axes[-1][0].set_xlabel("edges on the shortest path; below, how many test facts")
     axes[-1][1].set_xlabel("facts dropped from the test graph, %")
-    return _save(figure, path)
+    return save_picture(figure, path)
+
+
+def _draw_paths(left: Any, right: Any, summary: Summary) -> None:
+    with_attention = summary.experiment.variant == "attention"
+    color, shift = (BLUE, -0.2) if with_attention else (ORANGE, 0.2)
+    label = "with attention" if with_attention else "without attention"
+    lengths = length_rows(summary)
+    for place, (_, _, estimate) in enumerate(lengths):
+        if estimate is not None:
+            left.bar(
+                place + shift,
+                estimate.mean,
+                0.38,
+                yerr=estimate.deviation,
+                color=color,
+                capsize=2,
+                label=label if place == 0 else None,
+            )
+    left.set_xticks(range(len(lengths)), [f"{name}\n{count}" for name, count, _ in lengths])
+    dropped = dropped_rows(summary)
+    several = dropped and dropped[0][1].deviation is not None
+    right.errorbar(
+        [100 * share for share, _ in dropped],
+        [estimate.mean for _, estimate in dropped],
+        yerr=[estimate.deviation for _, estimate in dropped] if several else None,
+        color=color,
+        marker="o",
+        markersize=4,
+        capsize=3,
+    )
 
 
 def length_rows(summary: Summary) -> list[tuple[str, int, Estimate | None]]:
@@ -202,32 +200,27 @@ def dropped_rows(summary: Summary) -> list[tuple[float, Estimate]]:
 
 
 def draw_selection(summaries: list[Summary], path: Path) -> Path:
-    """Test MRR of the epoch chosen on validation, and of the best epoch on test, run by run."""
+    """What the best epoch on test has over the epoch chosen on validation, a point per seed."""
     shown = [summary for summary in summaries if summary.results]
-    figure = _figure(7.0, 1.2 + 0.32 * len(shown))
+    figure = figure_of(7.0, 0.9 + 0.28 * len(shown))
     axis = figure.add_subplot()
     for row, summary in enumerate(reversed(shown)):
-        for result in summary.results:
-            assert result.study is not None
-            chosen, best = result.study["chosen_mrr"], result.study["best_on_test_mrr"]
-            axis.plot([chosen, best], [row, row], color=GREY, linewidth=1.2, zorder=1)
-            axis.plot(best, row, "D", color=ORANGE, markersize=5, zorder=2)
-            axis.plot(chosen, row, "o", color=BLUE, markersize=5, zorder=3)
+        leaks = [result.study["leak"] for result in summary.results if result.study]
+        axis.plot(leaks, [row] * len(leaks), "o", color=BLUE, alpha=0.7, clip_on=False, zorder=3)
     axis.set_yticks(range(len(shown)), [s.experiment.group for s in reversed(shown)])
-    axis.set_xlabel("test MRR, a line per seed")
-    axis.grid(axis="x", color="#eeeeee")
-    handles = [axis.plot([], [], "o", color=BLUE)[0], axis.plot([], [], "D", color=ORANGE)[0]]
-    names = ["epoch chosen on validation", "best epoch on test"]
-    figure.legend(handles, names, loc="outside upper left", ncols=2, frameon=False)
-    _plain(axis)
-    return _save(figure, path)
+    axis.set_xlim(left=0)
+    axis.set_xlabel("test MRR gained by choosing the epoch on test facts, a point per seed")
+    axis.grid(color="#eeeeee")
+    axis.set_axisbelow(True)
+    plain(axis)
+    return save_picture(figure, path)
 
 
 def draw_bound(summaries: list[Summary], path: Path) -> Path:
     """Left: error of the linear similarity and theorem 1's bound. Right: errors that occur."""
     import torch
 
-    figure = _figure(8.4, 3.2)
+    figure = figure_of(8.4, 3.2)
     left, right = figure.subplots(1, 2)
     s = torch.linspace(-1, 1, 201, dtype=torch.double)
     left.plot(s, error_bound(s), color=ORANGE, label="bound $e^\\gamma/2$")
@@ -246,6 +239,6 @@ def draw_bound(summaries: list[Summary], path: Path) -> Path:
     right.set_xlabel("error of a pair of entities, trained model")
     right.set_ylabel("% of pairs with less")
     right.legend(frameon=False, fontsize=8)
-    _plain(left)
-    _plain(right)
-    return _save(figure, path)
+    plain(left)
+    plain(right)
+    return save_picture(figure, path)

@@ -14,6 +14,8 @@ from filelock import FileLock, Timeout
 from knowformer.artifacts.bundle import remove_validated_weights
 from knowformer.environment import describe_environment
 from knowformer.errors import KnowformerError
+from knowformer.graph.dataset import load_dataset
+from knowformer.reproduction.attention_study import find_questions
 from knowformer.reproduction.experiment import Experiment
 from knowformer.reproduction.memory import peak_memory_mib, reset_peak_memory
 from knowformer.reproduction.results import Result, ResultStore, dataset_checksum
@@ -119,6 +121,9 @@ class Runner:
             study = measure_expressivity(seed=seed, num_graphs=experiment.study.num_graphs)
             return self._store(task, None, Measured(study=study), time.perf_counter() - started)
         config = experiment.config(seed, threads=self.threads)
+        if experiment.study.questions:
+            # A name that is misspelt is told before hours of training, not after.
+            find_questions(load_dataset(experiment.dataset, seed=seed), experiment.study.questions)
         keep = self._needs_validations(task)
         folder = run_folder(self.out, experiment, config, keep=keep)
         folder.parent.mkdir(parents=True, exist_ok=True)

@@ -14,6 +14,7 @@ from knowformer.evaluation.metrics import rank_metrics
 from knowformer.evaluation.report import EvaluationReport
 from knowformer.graph.dataset import Split
 from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.reproduction.attention_study import measure_attention
 from knowformer.reproduction.experiment import Experiment, Kind
 from knowformer.reproduction.theory import measure_bound
 from knowformer.reproduction.trained_run import TrainedRun
@@ -98,6 +99,19 @@ def study_paths(experiment: Experiment, run: TrainedRun, progress: Progress | No
     return Measured(report, {"by_length": by_length, "by_dropped": by_dropped})
 
 
+def study_attention(experiment: Experiment, run: TrainedRun, progress: Progress | None) -> Measured:
+    """Kind attention: what the answers to the experiment's questions attend to."""
+    reasoner = run.reasoner
+    study = measure_attention(
+        reasoner.model,
+        reasoner.dataset,
+        experiment.study.questions,
+        seed=reasoner.config.seed,
+        progress=progress,
+    )
+    return Measured(study=study.model_dump(mode="json"))
+
+
 def study_bound(experiment: Experiment, run: TrainedRun, progress: Progress | None) -> Measured:
     """Kind bound: theorem 1 on the similarities of a trained model."""
     del progress
@@ -116,6 +130,7 @@ STUDIES: dict[Kind, Study] = {
     "validation": report_validation,
     "selection": study_selection,
     "paths": study_paths,
+    "attention": study_attention,
     "bound": study_bound,
 }
 

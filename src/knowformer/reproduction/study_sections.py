@@ -14,6 +14,7 @@ from knowformer.reproduction.cells import (
     linked,
     markdown_table,
     speed_cell,
+    with_results,
 )
 from knowformer.reproduction.summary import NOT_YET, Summary, bootstrap_interval, paired
 
@@ -26,6 +27,7 @@ def paths(summaries: list[Summary], folder: Path) -> Section:
         "the edges on the shortest path from head to tail; *none* has no path at all. Then a "
         "random share of the test graph's facts is dropped before asking. The paper shows its "
         "curves without figures, so there is none to compare with.",
+        *_attention_gains(groups),
     ]
     header = (
         "data set",
@@ -39,20 +41,21 @@ def paths(summaries: list[Summary], folder: Path) -> Section:
     )
     rows: list[Sequence[str]] = []
     for group, members in groups.items():
-        for summary in members:
+        for summary in with_results(members):
             rows.append(
                 (
                     linked(summary, group),
                     summary.experiment.variant.replace("_", " "),
                     estimate_cell(summary.estimate("mrr")),
-                    *_by_reach(summary),
+                    *_reach_cells(summary),
                     _half_dropped(summary),
                     *cost_cells(summary),
                 )
             )
-    ready = {g: m for g, m in groups.items() if any(s.results for s in m)}
+    ready = {g: shown for g, m in groups.items() if (shown := with_results(m))}
     draw = (lambda: pictures.draw_paths(ready, folder / "paths.png")) if ready else None
-    return Section("Longer and missing paths", words, markdown_table(header, rows), draw)
+    table = markdown_table(header, rows, names=2)
+    return Section("Longer and missing paths", words, table, draw)
 
 
 def selection(summaries: list[Summary], folder: Path) -> Section:
@@ -67,9 +70,9 @@ def selection(summaries: list[Summary], folder: Path) -> Section:
     if leaks:
         low, high = bootstrap_interval(leaks)
         words.append(
-            f"**Choosing on test facts is worth {fmean(leaks):+.3f} MRR on average** (95% interval "
-            f"{low:+.3f} to {high:+.3f}, bootstrap over {len(leaks)} runs; largest "
-            f"{max(leaks):+.3f})."
+            f"**Choosing on test facts is worth {fmean(leaks):+z.3f} MRR on average** (95% "
+            f"interval {low:+z.3f} to {high:+z.3f}, bootstrap over {len(leaks)} runs; largest "
+            f"{max(leaks):+z.3f})."
         )
     header = (
         "data set",
@@ -96,7 +99,7 @@ def selection(summaries: list[Summary], folder: Path) -> Section:
             s.minutes(),
             s.commit(),
         )
-        for s in summaries
+        for s in with_results(summaries)
     ]
     draw = (lambda: pictures.draw_selection(summaries, folder / "selection.png")) if leaks else None
     return Section("Selection", words, markdown_table(header, rows), draw)
@@ -124,12 +127,10 @@ def theory(summaries: list[Summary], folder: Path) -> Section:
         "pairs above bound",
     )
     rows: list[Sequence[str]] = []
-    for summary in bounds:
-        study = summary.results[0].study if summary.results else None
+    for summary in with_results(bounds):
+        study = summary.results[0].study
+        assert study is not None
         name = linked(summary, summary.experiment.dataset or "")
-        if study is None:
-            rows.append((name, *["-"] * 5, NOT_YET))
-            continue
         rows.append(
             (
                 name,
@@ -139,7 +140,7 @@ def theory(summaries: list[Summary], folder: Path) -> Section:
                 str(study["pairs_above_bound"]),
             )
         )
-    ready = [s for s in bounds if s.results]
+    ready = with_results(bounds)
     draw = (lambda: pictures.draw_bound(ready, folder / "theory.png")) if ready else None
     return Section("Bounds and expressivity", words, markdown_table(header, rows), draw)
 
@@ -155,8 +156,9 @@ def search(summaries: list[Summary], folder: Path) -> Section:
     tables: list[str] = []
     for group, members in by_group(summaries).items():
         base = next((s for s in members if s.experiment.variant == "baseline"), members[0])
-        done = [s for s in members if s.results]
-        done.sort(key=lambda s: -_valid(s))
+        done = sorted(with_results(members), key=lambda s: -_valid(s))
+        if not done:
+            continue
         rows = [
             (
                 linked(s, s.experiment.variant),
@@ -167,34 +169,68 @@ def search(summaries: list[Summary], folder: Path) -> Section:
             )
             for s in done
         ]
-        waiting = [s.experiment.variant for s in members if not s.results]
         budget = members[0].experiment.budget
         tables.append(f"### {group}{f', {budget} a trial' if budget else ''}\n")
         header = ("trial", "validation MRR", "from baseline", "queries/s", *COST)
-        tables += [markdown_table(header, rows)] if rows else []
-        tables += [f"{NOT_YET.capitalize()}: {', '.join(waiting)}.\n"] if waiting else []
+        tables.append(markdown_table(header, rows))
     return Section("Search of settings", words, "\n".join(tables))
 
 
-def _by_reach(summary: Summary) -> list[str]:
-    """MRR of facts with short paths, longer ones and none, weighted by their number."""
-    cells: list[str] = []
+REACHES = ("short paths", "longer paths", "no path")
+
+
+def _by_reach(summary: Summary) -> dict[str, tuple[float, int]]:
+    """MRR and number of facts with short paths, longer ones and none, where there are any."""
     lengths = pictures.length_rows(summary)
     is_short = {"1", "2", "3"}
-    for chosen in (
+    chosen = (
         [row for row in lengths if row[0] in is_short],
         [row for row in lengths if row[0] not in {*is_short, "none"}],
         [row for row in lengths if row[0] == "none"],
-    ):
-        count = sum(number for _, number, _ in chosen)
-        total = sum(number * e.mean for _, number, e in chosen if e is not None)
-        cells.append(f"{total / count:.3f} ({count})" if count else "-")
-    return cells
+    )
+    found: dict[str, tuple[float, int]] = {}
+    for name, rows in zip(REACHES, chosen, strict=True):
+        count = sum(number for _, number, _ in rows)
+        total = sum(number * estimate.mean for _, number, estimate in rows if estimate is not None)
+        if count:
+            found[name] = (total / count, count)
+    return found
+
+
+def _reach_cells(summary: Summary) -> list[str]:
+    found = _by_reach(summary)
+    return [
+        f"{found[name][0]:.3f} ({found[name][1]})" if name in found else "-" for name in REACHES
+    ]
+
+
+def _attention_gains(groups: dict[str, list[Summary]]) -> list[str]:
+    """What attention adds, by reach, as means over the data sets that have both models."""
+    gains: dict[str, list[float]] = {name: [] for name in ("all facts", *REACHES, "half dropped")}
+    for members in groups.values():
+        by_name = {summary.experiment.variant: summary for summary in with_results(members)}
+        if not {"attention", "no_attention"} <= by_name.keys():
+            continue
+        one, other = (_figures(by_name[name]) for name in ("attention", "no_attention"))
+        for name in one.keys() & other.keys():
+            gains[name].append(one[name] - other[name])
+    said = [f"{name} {fmean(each):+z.3f}" for name, each in gains.items() if each]
+    count = len(gains["all facts"])
+    many = f"{count} data set{'s' if count > 1 else ''}"
+    return [f"**Attention's gain in MRR, mean over {many}:** {'; '.join(said)}."] if said else []
+
+
+def _figures(summary: Summary) -> dict[str, float]:
+    overall = summary.estimate("mrr")
+    found = {name: mrr for name, (mrr, _) in _by_reach(summary).items()}
+    half = dict(pictures.dropped_rows(summary)).get(0.5)
+    named = {"all facts": overall, "half dropped": half}
+    return found | {name: estimate.mean for name, estimate in named.items() if estimate}
 
 
 def _half_dropped(summary: Summary) -> str:
-    found = [estimate for share, estimate in pictures.dropped_rows(summary) if share == 0.5]
-    return found[0].text() if found else "-"
+    half = dict(pictures.dropped_rows(summary)).get(0.5)
+    return half.text() if half else "-"
 
 
 def _expressivity(summary: Summary) -> str:

@@ -32,7 +32,7 @@ class Estimate:
 
     def text(self, *, sign: bool = False) -> str:
         """Returns it as it is printed: 0.733 ± 0.004."""
-        mean = f"{self.mean:+.3f}" if sign else f"{self.mean:.3f}"
+        mean = f"{self.mean:+z.3f}" if sign else f"{self.mean:.3f}"
         return mean if self.deviation is None else f"{mean} ± {self.deviation:.3f}"
 
 

@@ -86,6 +86,18 @@ def test_forgetting_that_test_facts_are_among_the_candidates_makes_probabilities
     assert right.pooled.apply(odds) > wrong.pooled.apply(odds)
 
 
+def test_a_relation_with_one_question_shares_the_pooled_curve():
+    world = World(0)
+    everyone = torch.arange(NUM_ENTITIES)
+    to_one = torch.stack([everyone, torch.ones_like(everyone), torch.zeros_like(everyone)], 1)
+    world.valid = torch.cat([world.valid[world.valid[:, 1] == 0], to_one[: NUM_ENTITIES - 10]])
+    world.train = torch.cat([world.train[world.train[:, 1] == 0], to_one[NUM_ENTITIES - 10 :]])
+    world.graph = KnowledgeGraph(world.graph.entities, world.graph.relations, world.train)
+    calibration = world.calibration(num_test_facts=0)
+    assert "head" not in calibration.relations.get("r1", {})
+    assert calibration.curve("r1", "head") == calibration.pooled
+
+
 def test_a_higher_score_is_never_worth_less_whatever_the_relation(world: World):
     calibration = world.calibration(num_test_facts=len(world.test))
     scores = np.linspace(-6, 6, 200)

@@ -59,6 +59,7 @@ def test_studies_of_the_main_runs_share_their_training(shipped: dict[str, Experi
         ("selection/wn18rr_v1", "inductive/wn18rr_v1"),
         ("ablation/wn18rr_v1/full", "inductive/wn18rr_v1"),
         ("layers/wn18rr_v1/L2_Q1_V3", "inductive/wn18rr_v1"),
+        ("attention/fb15k-237", "transductive/fb15k-237"),
         ("paths/wn18rr_v1/attention", "inductive/wn18rr_v1"),
         ("paths/wn18rr_v1/no_attention", "ablation/wn18rr_v1/no_attention"),
         ("ablation/umls/full", "transductive/umls"),
@@ -126,6 +127,12 @@ def test_a_grid_stands_for_every_combination(
         ('kind = "rank"\ndataset = "nations"', "kind"),
         ('kind = "ranking"\ndataset = "nations"\nbudget = 3', "budget"),
         ('kind = "ranking"', "Expected a dataset"),
+        ('kind = "attention"\ndataset = "nations"', "needs some"),
+        (
+            'kind = "ranking"\ndataset = "nations"\n'
+            '[[study.questions]]\nhead = "norms"\nrelation = "embassy"',
+            "study.questions",
+        ),
         ('kind = "expressivity"\ndataset = "nations"', "Expected a dataset"),
         ('kind = "ranking"\nlike = "t/other"', "'t/other'"),
         ('kind = "ranking"\nlike = "t/bad"', "another file"),

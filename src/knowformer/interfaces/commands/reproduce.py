@@ -230,6 +230,9 @@ def headline(result: Result) -> str:
         return f"test MRR {result.evaluation.mrr:.3f}"
     if result.kind == "bound" and result.study:
         return f"{result.study['pairs_above_bound']} of {result.study['num_pairs']:,} above bound"
+    if result.kind == "attention" and result.study:
+        answers = sum(len(question["answers"]) for question in result.study["questions"])
+        return f"{answers} test answers followed"
     if result.training is not None:
         return f"validation MRR {result.training.valid_mrr:.3f}"
     return "done"

@@ -114,7 +114,7 @@ def layers(summaries: list[Summary], folder: Path) -> Section:
         "data set",
         "cells",
         "best",
-        "L3 Q2 V3, the default",
+        "L3 Q2 V3, as published",
         "L2 Q1 V3",
         *(f"by {axis}: 1, 2, 3" for axis in "LQV"),
         "minutes in all",

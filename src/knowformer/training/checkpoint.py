@@ -19,7 +19,8 @@ class Counters:
     step: int = 0
     epoch: int = 0
     batch_in_epoch: int = 0
-    steps_per_epoch: int = 1
+    steps_per_epoch: int = 0
+    """0 in checkpoints from before it was recorded."""
     elapsed_seconds: float = 0.0
     best_mrr: float = -1.0
     best_step: int = 0
@@ -34,6 +35,8 @@ class Counters:
     @property
     def epochs_done(self) -> float:
         """Passes over the training queries so far, the present one in part."""
+        if not self.steps_per_epoch:
+            return float(self.epoch)
         return self.step / self.steps_per_epoch
 
 

@@ -76,9 +76,9 @@ def _relations(audit: Audit, where: str | None) -> Table:
 def _overlaps(audit: Audit, where: str | None) -> Table:
     table = Table(title="overlaps", title_justify="left", title_style="bold")
     for column in ("relation", "is nearly", "other"):
-        table.add_column(column, overflow="fold")
-    for column in ("common pairs", "of relation", "of other"):
-        table.add_column(column, justify="right")
+        table.add_column(column, overflow="fold", no_wrap=column == "is nearly")
+    for column in ("pairs", "of relation", "of other"):
+        table.add_column(column, justify="right", no_wrap=True)
     for row in audit.overlaps[:MOST_RELATIONS]:
         shares = (f"{row.common:,}", f"{row.share:.0%}", f"{row.share_of_other:.0%}")
         kind = f"{row.kind} of" if row.kind != "symmetric" else row.kind

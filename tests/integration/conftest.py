@@ -126,6 +126,23 @@ def refuse(command: Callable[..., Finished], tmp_path: Path) -> Callable[..., st
     return run
 
 
+@pytest.fixture(scope="session")
+def command_here() -> Callable[..., Finished]:
+    """The same as ``command`` in this process, where a start of its own is not the point."""
+
+    def run(*arguments: str | Path) -> Finished:
+        typed = list(map(str, arguments))
+        done = CliRunner().invoke(app, typed)
+        code, said = done.exit_code, done.stderr
+        if isinstance(done.exception, KnowformerError):  # as main() ends it
+            code, said = done.exception.exit_code, f"{said}error: {done.exception}\n"
+        elif done.exception is not None and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        return Finished(typed, code, done.stdout, said)
+
+    return run
+
+
 @pytest.fixture
 def refuse_here(tmp_path: Path) -> Callable[..., str]:
     """The same demands as ``refuse``, in this process: for variants, without a start each."""

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from knowformer.interfaces import answer_batch
 from knowformer.interfaces.cli import app
+from tests.integration.conftest import family_triples, make_once, write_lines
 
 Refuse = Callable[..., str]
 
@@ -66,34 +67,54 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.fixture(scope="module")
+def asked_alone(nations_run: Path, command_here: Callable[..., Any]) -> list[dict[str, Any]]:
+    """What each of the questions gives when it is asked by itself."""
+
+    def ask(question: dict[str, str | None]) -> dict[str, Any]:
+        given = [a for name, value in question.items() if value for a in (f"--{name}", value)]
+        done = command_here("answer", nations_run, *given, "-k", "3", "--threads", "1", "--json")
+        return json.loads(done.stdout)
+
+    return list(map(ask, QUESTIONS))
+
+
 @pytest.mark.parametrize("ending", ["tsv", "jsonl", "parquet"])
-def test_answers_are_the_same_in_every_format_and_as_asked_alone(
-    ending: str, answer_here: Callable[..., Any], tmp_path: Path
+def test_questions_of_every_format_are_answered_as_asked_alone(
+    ending: str,
+    answer_here: Callable[..., Any],
+    asked_alone: list[dict[str, Any]],
+    tmp_path: Path,
 ):
     queries = write_questions(tmp_path / f"questions.{ending}", QUESTIONS)
     done = answer_here("--queries", queries, "--out", tmp_path / "out.jsonl", "-k", "3")
     assert done.exit_code == 0, done.output
     assert "Answered 5 of 5 questions" in done.output
     records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert [record["line"] for record in records] == [1, 2, 3, 4, 5]
-    for question, record in zip(QUESTIONS, records, strict=True):
-        given = [a for name, v in question.items() if v for a in (f"--{name}", v)]
-        alone = json.loads(answer_here(*given, "-k", "3", "--json").output)
-        assert record == {"line": record["line"], **alone}
-    for other in ("out.tsv", "out.parquet"):
-        assert (
-            answer_here("--queries", queries, "--out", tmp_path / other, "-k", "3").exit_code == 0
-        )
-        rows = read_rows(tmp_path / other)
-        assert len(rows) == 15
-        assert {(r["head"], r["relation"], r["tail"]) for r in rows[:3]} == {
-            ("usa", "embassy", a["entity"]) for a in records[0]["answers"]
-        }
-        assert rows[7]["relation"] == records[2]["answers"][1]["relation"]
-        assert rows[7]["probability"] == pytest.approx(records[2]["answers"][1]["probability"])
-        assert {row["probability_kind"] for row in rows} == {"calibrated"}
+    assert records == [{"line": i, **alone} for i, alone in enumerate(asked_alone, start=1)]
     assert not list(tmp_path.glob("*.parts"))
     assert not list(tmp_path.glob("*.rejected"))
+
+
+@pytest.mark.parametrize("ending", ["tsv", "parquet"])
+def test_tables_of_answers_say_the_same(
+    ending: str,
+    answer_here: Callable[..., Any],
+    asked_alone: list[dict[str, Any]],
+    tmp_path: Path,
+):
+    queries = write_questions(tmp_path / "questions.jsonl", QUESTIONS)
+    out = tmp_path / f"out.{ending}"
+    assert answer_here("--queries", queries, "--out", out, "-k", "3").exit_code == 0
+    rows = read_rows(out)
+    assert len(rows) == 15
+    assert {(r["head"], r["relation"], r["tail"]) for r in rows[:3]} == {
+        ("usa", "embassy", a["entity"]) for a in asked_alone[0]["answers"]
+    }
+    relation = asked_alone[2]["answers"][1]
+    assert rows[7]["relation"] == relation["relation"]
+    assert rows[7]["probability"] == pytest.approx(relation["probability"])
+    assert {row["probability_kind"] for row in rows} == {"calibrated"}
 
 
 def test_columns_may_be_named_and_in_any_order(answer_here: Callable[..., Any], tmp_path: Path):
@@ -160,37 +181,41 @@ def test_after_many_bad_rows_near_names_are_no_longer_looked_for(
 
 @pytest.mark.slow
 def test_a_batch_killed_again_and_again_goes_on_and_ends_with_the_same_bytes(
-    nations_run: Path, tmp_path: Path, start: Callable[..., subprocess.Popen[bytes]]
+    nations_run: Path,
+    tmp_path: Path,
+    start: Callable[..., subprocess.Popen[bytes]],
+    answer_here: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
 ):
     queries = tmp_path / "q.tsv"
     entities = ["usa", "uk", "cuba", "china", "egypt", "india", "brazil", "poland"]
-    relations = ["embassy", "treaties", "?", "exports3", "tourism3"]
-    lines = [
-        f"{h}\t{r}\t{t if r == '?' else '?'}"
-        for h in entities
-        for t in entities
-        for r in relations * 8
-    ]
+    relations = ["embassy", "treaties", "exports3", "tourism3"] * 8
+    lines = [f"{h}\t{r}\t?" for h in entities for _ in entities for r in relations]
     queries.write_text("\n".join(lines) + "\n", "utf-8")
     quiet, out = tmp_path / "quiet.jsonl", tmp_path / "out.jsonl"
-    arguments = ["answer", nations_run, "--queries", queries, "--threads", "1", "-k", "3"]
-    assert start(*arguments, "--out", quiet).wait() == 0
+    asked = ["--queries", queries, "-k", "3"]
+    assert answer_here(*asked, "--out", quiet).exit_code == 0
     parts = tmp_path / "out.jsonl.parts"
-    for wanted in (1, 3):
-        process = start(*arguments, "--out", out)
+    for wanted in (1, 2):
+        process = start("answer", nations_run, *asked, "--threads", "1", "--out", out)
         while process.poll() is None and len(list(parts.glob("part-*"))) < wanted:
-            time.sleep(0.002)
+            time.sleep(0.01)
         process.kill()
         process.wait()
         assert not out.exists()
         assert len(list(parts.glob("part-*"))) >= wanted
-    stamp = (parts / "part-00000000.jsonl").stat().st_mtime_ns
-    process = start(*arguments, "--out", out)
-    while process.poll() is None:
-        kept = parts / "part-00000000.jsonl"
-        assert not kept.exists() or kept.stat().st_mtime_ns == stamp  # not made again
-        time.sleep(0.01)
-    assert process.returncode == 0
+    before = {part.name: part.stat().st_mtime_ns for part in parts.glob("part-*")}
+    after: dict[str, int] = {}
+    remove = shutil.rmtree
+
+    def look_and_remove(folder: Path, **options: Any) -> None:
+        after.update({part.name: part.stat().st_mtime_ns for part in folder.glob("part-*")})
+        remove(folder, **options)
+
+    monkeypatch.setattr(answer_batch.shutil, "rmtree", look_and_remove)
+    assert answer_here(*asked, "--out", out).exit_code == 0
+    assert len(after) == 4
+    assert {name: after[name] for name in before} == before  # not made again
     assert out.read_bytes() == quiet.read_bytes()
     assert not parts.exists()
 
@@ -310,22 +335,36 @@ def test_a_readable_name_of_several_is_refused(
     assert "Did you mean 'America'?" in said
 
 
+@pytest.fixture(scope="session")
+def village_run(
+    tmp_path_factory: pytest.TempPathFactory, command_here: Callable[..., Any], tiny: list[str]
+) -> Path:
+    """A run of few relations, so that fitting and judging its probabilities takes moments."""
+
+    def make(folder: Path) -> None:
+        graph = write_lines(folder / "village.tsv", family_triples("v", 24))
+        faster = ["--set", "training.batch_size=64", "--seed", "5"]
+        done = command_here("train", graph, "--out", folder / "run", *tiny, *faster)
+        assert done.returncode == 0, done.stderr
+
+    return make_once(tmp_path_factory, "village_run", make) / "run"
+
+
 def test_calibrate_makes_again_what_is_missing_or_stale(
-    nations_run: Path, tmp_path: Path, answer_here: Callable[..., Any]
+    village_run: Path, tmp_path: Path, command_here: Callable[..., Any]
 ):
-    del answer_here
-    run = shutil.copytree(nations_run, tmp_path / "run")
+    run = shutil.copytree(village_run, tmp_path / "run")
     before = (run / "calibration.json").read_bytes()
     (run / "calibration.json").unlink()
-    question = ["--head", "usa", "--relation", "embassy", "--json", "--threads", "1"]
+    question = ["--head", "v0_ann", "--relation", "parent_of", "--json", "--threads", "1"]
 
     def kind() -> str:
-        printed = CliRunner().invoke(app, ["answer", str(run), *question]).output
+        printed = command_here("answer", run, *question).stdout
         return json.loads(printed)["query"]["probability_kind"]
 
     assert kind() == "model"
-    done = CliRunner().invoke(app, ["calibrate", str(run), "--threads", "1"])
-    assert done.exit_code == 0, done.output
+    done = command_here("calibrate", run, "--threads", "1")
+    assert done.returncode == 0, done.stderr
     assert (run / "calibration.json").read_bytes() == before
     assert kind() == "calibrated"
     stale = json.loads(before) | {"weights_sha256": "0" * 64}
@@ -345,17 +384,19 @@ def test_a_broken_calibration_is_refused_with_its_remedy(
     assert says in refuse_here("answer", run, "--head", "usa", "--relation", "embassy")
 
 
-def test_an_evaluation_judges_the_probabilities_and_draws_them(nations_run: Path, tmp_path: Path):
-    run = shutil.copytree(nations_run, tmp_path / "run")
-    done = CliRunner().invoke(app, ["evaluate", str(run), "--threads", "1", "--json"])
-    block = json.loads(done.output)["calibration"]
+def test_an_evaluation_judges_the_probabilities_and_draws_them(
+    village_run: Path, tmp_path: Path, command_here: Callable[..., Any]
+):
+    run = shutil.copytree(village_run, tmp_path / "run")
+    evaluate = ["evaluate", run, "--threads", "1", "--json"]
+    block = json.loads(command_here(*evaluate).stdout)["calibration"]
     error = block["expected_calibration_error"]
     assert 0 <= error["after"] < error["before"] <= 1
     assert block["log_loss"]["after"] < block["log_loss"]["before"]
-    assert block["fitted_on"]["test_facts_among_candidates"] == 201
+    assert block["fitted_on"]["test_facts_among_candidates"] == 19
     assert (run / "reliability_test.png").read_bytes().startswith(b"\x89PNG")
-    trained = CliRunner().invoke(app, ["evaluate", str(run), "--split", "train", "--json"])
-    assert json.loads(trained.output)["calibration"] is None
+    trained = command_here(*evaluate, "--split", "train")
+    assert json.loads(trained.stdout)["calibration"] is None
 
 
 def test_a_part_is_as_large_as_a_chunk_of_the_engine():

@@ -10,7 +10,6 @@ predicted, the graph whose facts may be used for it, and the facts known to be t
     folder with edges.txt                   one kind of edge, no direction, split 85/5/10 by a seed
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,10 +19,11 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from knowformer.errors import DataError
+from knowformer.errors import DataError, suggest
 from knowformer.graph import catalog
 from knowformer.graph.knowledge_graph import KnowledgeGraph, number_facts
 from knowformer.graph.labels import Labels, read_labels
+from knowformer.graph.splitting import TEST, TRAIN, VALID, split_by_seed
 from knowformer.graph.triples_io import NamedTriple, read_edges, read_triples
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.seeding import generator
@@ -152,9 +152,12 @@ def _resolve(source: str | Path) -> Path:
         raise DataError(
             f"Expected a readable file or folder at {path}, got '{error.strerror}'."
         ) from error
-    if len(path.parts) != 1 or path.suffix in {".txt", ".tsv"}:
+    known = catalog.entries()
+    if str(source) not in known:
+        hint = "" if len(path.parts) != 1 or path.suffix else suggest(str(source), known)
         raise DataError(
             f"Expected a folder, a triples file or a catalogue name, found nothing at {path}."
+            f"{hint} `knowformer datasets` lists the catalogue."
         )
     return catalog.fetch(catalog.find(str(source)))
 
@@ -262,29 +265,14 @@ def _from_single_file(
     seed: int,
     relations: Vocabulary | None,
 ) -> Dataset:
-    """Splits by a seed; a fact is held out only if its names still occur in the facts that stay."""
+    """Splits by a seed, as an import does: the same files and seed give the same data set."""
     triples = list(dict.fromkeys(triples))
-    wanted = len(triples) // 10
-    left = Counter(name for triple in triples for name in set(_tagged(triple)))
-    order: list[int] = torch.randperm(len(triples), generator=generator(seed, "split")).tolist()
-    parts: list[list[NamedTriple]] = [[], []]
-    held_out: set[int] = set()
-    for number in order:
-        part = 0 if len(parts[0]) < wanted else 1
-        if len(parts[part]) >= wanted:
-            break
-        names = set(_tagged(triples[number]))
-        if all(left[name] > 1 for name in names):
-            left.subtract(names)
-            parts[part].append(triples[number])
-            held_out.add(number)
-    valid, test = parts
-    if not valid or not test:
-        raise DataError(
-            f"Expected enough facts to hold some out for validation and test, got {len(triples)} "
-            f"in {path}. Give a folder with train.txt, valid.txt and test.txt instead."
-        )
-    train = [triple for number, triple in enumerate(triples) if number not in held_out]
+    facts = KnowledgeGraph.from_triples(triples).facts.numpy()
+    parts = split_by_seed(facts, seed=seed, where=f" in {path}").tolist()
+    train, valid, test = (
+        [triple for triple, its_part in zip(triples, parts, strict=True) if its_part == part]
+        for part in (TRAIN, VALID, TEST)
+    )
     name = path.parent.resolve().name if path.stem == "train" else path.stem
     return _transductive(name, train, valid, test, _relations_of(path, train, relations))
 
@@ -310,11 +298,6 @@ def _from_edges(path: Path, seed: int, relations: Vocabulary | None) -> Dataset:
     train = drawn[:num_train]
     name = path.parent.resolve().name
     return _transductive(name, train, valid, test, _relations_of(path, train, relations))
-
-
-def _tagged(triple: NamedTriple) -> list[tuple[str, str]]:
-    head, relation, tail = triple
-    return [("entity", head), ("relation", relation), ("entity", tail)]
 
 
 def _entity_names(triples: list[NamedTriple]) -> list[str]:

@@ -9,6 +9,9 @@ NamedTriple = tuple[str, str, str]
 
 COLUMNS = ("head", "relation", "tail")
 
+HINT = " 'knowformer import' reads other tables, gzip, Parquet and RDF."
+BEGINNING = 4096
+
 
 def read_triples(path: Path) -> list[NamedTriple]:
     """Reads UTF-8 TSV triples, ``head<TAB>relation<TAB>tail``, passing over blank lines.
@@ -43,6 +46,8 @@ def read_columns(path: Path, columns: tuple[str, ...]) -> Iterator[list[str]]:
         fields = line.split("\t")
         if len(fields) != len(columns):
             hint = " A name must not contain a tab." if len(fields) > len(columns) else ""
+            if not hint and columns == COLUMNS:
+                hint = HINT
             raise DataError(
                 f"Expected {len(columns)} tab-separated columns ({layout}), got {len(fields)} "
                 f"at {path}:{number}.{hint}"
@@ -65,6 +70,8 @@ def _read_lines(path: Path) -> list[str]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        if b"\0" in content[:BEGINNING]:
+            raise DataError(f"Expected UTF-8 text, got a binary file at {path}.{HINT}") from error
         line = content[: error.start].count(b"\n") + 1
         raise DataError(
             f"Expected UTF-8 text, got byte 0x{content[error.start]:02x} at {path}:{line}. "

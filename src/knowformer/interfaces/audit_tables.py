@@ -23,23 +23,25 @@ def audit_tables(audit: Audit, *, where: str | None = None) -> Group:
         audit: the audit.
         where: where the rest of it can be read.
     """
-    return Group(_counts(audit), _relations(audit, where), _findings(audit))
+    overlaps = [_overlaps(audit, where)] if audit.overlaps else []
+    return Group(_counts(audit), _relations(audit, where), *overlaps, _findings(audit))
 
 
 def _counts(audit: Audit) -> Table:
     table = Table(title=escape(audit.dataset), title_justify="left", title_style="bold")
     table.add_column("what")
     table.add_column("how many")
-    parts = ", ".join(f"{name} {count:,}" for name, count in audit.facts.items())
+    parts = ", ".join(f"{count:,} {name}" for name, count in audit.facts.items())
     degrees, components = audit.degrees, audit.components
-    hubs = ", ".join(f"{hub.label} {hub.degree:,}" for hub in degrees.hubs[:NUM_HUBS])
-    spread = ", ".join(f"{name} {value:g}" for name, value in degrees.quantiles.items())
+    hubs = ", ".join(f"{hub.label} ({hub.degree:,})" for hub in degrees.hubs[:NUM_HUBS])
+    spread = degrees.quantiles
     overlaps = [overlap.kind for overlap in audit.overlaps]
     rows = {
-        "facts": parts,
+        "facts": f"{sum(audit.facts.values()):,}: {parts}",
         "entities": f"{audit.entities:,}",
         "relations": f"{audit.relations:,}",
-        "facts per entity": f"mean {degrees.mean:.1f}; {spread}, most {degrees.most:,}",
+        "facts per entity": f"mean {degrees.mean:.1f}, median {spread['median']:g}, from "
+        f"{spread['least']:g} to {degrees.most:,}; 90% have {spread['90%']:g} or fewer",
         "hubs": hubs,
         "repeated rows": f"{audit.repeated_rows:,}",
         "self-loops": f"{audit.self_loops:,}",
@@ -67,20 +69,39 @@ def _relations(audit: Audit, where: str | None) -> Table:
         table.add_row(
             escape(row.label), row.category, f"{row.facts:,}", f"{row.heads:,}", f"{row.tails:,}"
         )
-    more = len(audit.by_relation) - MOST_RELATIONS
-    if more > 0:
-        table.caption = f"{more:,} more" + (f" in {escape(where)}" if where else "")
-        table.caption_justify = "left"
+    _tell_more(table, len(audit.by_relation), where)
     return table
+
+
+def _overlaps(audit: Audit, where: str | None) -> Table:
+    table = Table(title="overlaps", title_justify="left", title_style="bold")
+    for column in ("relation", "is nearly", "other"):
+        table.add_column(column, overflow="fold", no_wrap=column == "is nearly")
+    for column in ("pairs", "of relation", "of other"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in audit.overlaps[:MOST_RELATIONS]:
+        shares = (f"{row.common:,}", f"{row.share:.0%}", f"{row.share_of_other:.0%}")
+        kind = f"{row.kind} of" if row.kind != "symmetric" else row.kind
+        table.add_row(escape(row.label), kind, escape(row.other_label), *shares)
+    _tell_more(table, len(audit.overlaps), where)
+    return table
+
+
+def _tell_more(table: Table, number: int, where: str | None) -> None:
+    """Says how many rows are left out, and where they are."""
+    more = number - MOST_RELATIONS
+    if more > 0:
+        table.caption = f"{more:,} more in {escape(where)}" if where else f"{more:,} more"
+        table.caption_justify = "left"
 
 
 def _findings(audit: Audit) -> Table:
     table = Table(title="findings", title_justify="left", title_style="bold", show_lines=True)
     table.add_column("")
-    table.add_column("found, why it matters, what to do", overflow="fold")
+    table.add_column("what was found, why it matters, what to do", overflow="fold")
     for finding in audit.findings:
-        text = f"[bold]{escape(finding.topic)}.[/] {escape(finding.found)}"
-        text += f" {escape(finding.why)}" if finding.why else ""
-        text += f"\n[italic]{escape(finding.advice)}[/]" if finding.advice else ""
+        text = f"[bold]{escape(finding.topic)}:[/] {escape(finding.found)}"
+        text += f"\n[dim]Why it matters:[/] {escape(finding.why)}" if finding.why else ""
+        text += f"\n[dim]What to do:[/] {escape(finding.advice)}" if finding.advice else ""
         table.add_row(MARKS[finding.level], text)
     return table

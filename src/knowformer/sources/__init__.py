@@ -1,5 +1,6 @@
 """Own data in: files of many formats to audited data sets, and other libraries' graphs."""
 
+from knowformer.graph.splitting import Shares
 from knowformer.sources.audit import Audit, audit
 from knowformer.sources.converters import (
     dataset_from_pandas,
@@ -14,7 +15,6 @@ from knowformer.sources.converters import (
 from knowformer.sources.delimited import Dialect
 from knowformer.sources.formats import Format
 from knowformer.sources.importing import ImportOptions, ImportResult, import_files
-from knowformer.sources.splitting import Shares
 
 __all__ = [
     "Audit",

@@ -12,13 +12,13 @@ from torch import Tensor
 
 from knowformer.graph.categories import CATEGORIES, relation_categories
 from knowformer.graph.dataset import Dataset, Split
+from knowformer.graph.fact_index import FactIndex, Ids, sorted_distinct
 from knowformer.graph.knowledge_graph import KnowledgeGraph
-from knowformer.sources.fact_index import FactIndex, Ids, sorted_distinct
 from knowformer.sources.fact_table import first_occurrences
 from knowformer.sources.findings import Finding, find
 from knowformer.sources.relation_overlap import RelationOverlap, find_overlaps, twin_mask
 
-QUANTILES = {"least": 0.0, "25%": 0.25, "half": 0.5, "75%": 0.75, "90%": 0.9, "99%": 0.99}
+QUANTILES = {"least": 0.0, "25%": 0.25, "median": 0.5, "75%": 0.75, "90%": 0.9, "99%": 0.99}
 NUM_HUBS = 10
 
 

@@ -19,11 +19,11 @@ from knowformer.errors import DataError, MissingPackageError, suggest
 from knowformer.graph.dataset import HOMOGENEOUS_RELATION, Dataset
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.labels import Labels
+from knowformer.graph.splitting import PARTS, Parts, Shares, split_by_seed
 from knowformer.graph.triples_io import COLUMNS
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.sources.fact_table import FactTable
 from knowformer.sources.folder import build_dataset
-from knowformer.sources.splitting import PARTS, Parts, Shares, split_by_seed
 
 if TYPE_CHECKING:
     import networkx
@@ -39,11 +39,7 @@ def make_dataset(
     Raises:
         DataError: there are too few facts to hold any out.
     """
-    num_valid, num_test = (shares or Shares()).counts(len(graph.facts))
-    facts = graph.facts.numpy()
-    return _dataset(
-        name, graph, split_by_seed(facts, num_valid=num_valid, num_test=num_test, seed=seed)
-    )
+    return _dataset(name, graph, split_by_seed(graph.facts.numpy(), seed=seed, shares=shares))
 
 
 def _dataset(name: str, graph: KnowledgeGraph, parts: Parts) -> Dataset:

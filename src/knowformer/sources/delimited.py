@@ -158,7 +158,9 @@ def _has_width(path: Path, row: list[str], line: int, width: int, bad_rows: BadR
     if len(row) == width:
         return True
     if len(row) > 1 or (row and row[0].strip()):  # blank lines are passed over
-        hint = " A name that holds the delimiter needs quotes." if len(row) > width else ""
+        hint = ""
+        if len(row) > width:
+            hint = " A name that holds the delimiter needs quotes; other quotes need --quote."
         reason = f"Expected {width} columns as in the first line, got {len(row)}"
         bad_rows.add(place(path, line), reason, hint)
     return False
@@ -197,13 +199,13 @@ def detect_layout(path: Path, dialect: Dialect, roles: tuple[str, ...] = FACT_RO
 
 
 def _check(dialect: Dialect, roles: tuple[str, ...]) -> None:
-    for what, character in (("delimiter", dialect.delimiter), ("quote", dialect.quote)):
-        if character and (len(character) != 1 or character in "\r\n"):
+    for what, character in (("delimiter", dialect.delimiter), ("quote", dialect.quote or None)):
+        if character is not None and (len(character) != 1 or character in "\r\n"):
             raise ConfigError(f"Expected one character as --{what}, got {character!r}.")
     if dialect.columns and len(dialect.columns) != len(roles):
         raise ConfigError(
-            f"Expected {len(roles)} columns ({','.join(roles)}), got {len(dialect.columns)}: "
-            f"{','.join(dialect.columns)}."
+            f"Expected {len(roles)} columns ({','.join(roles)}) as --columns, got "
+            f"{len(dialect.columns)}: {','.join(dialect.columns)}."
         )
 
 
@@ -214,7 +216,12 @@ def _sample(path: Path) -> list[str]:
         )
         lines = list(islice((line for line in text if not line.isspace()), SAMPLE_LINES))
     if not lines:
-        raise DataError(f"Expected rows in {path}, got an empty file.")
+        raise DataError(f"Expected rows in {path}, got blank lines alone.")
+    if "\r" in lines[0].rstrip("\r\n"):
+        raise DataError(
+            f"Expected line feeds at the ends of lines, got carriage returns alone in {path}. Save "
+            "it with the line ends of Unix or Windows."
+        )
     return lines
 
 
@@ -229,9 +236,8 @@ def _sniff(path: Path, sample: list[str], num_columns: int) -> str:
     best = max(_SNIFFED, key=agreement)  # the first of equals
     if not agreement(best):
         raise DataError(
-            f"Expected {num_columns} columns or more, separated by "
-            f"{' or '.join(DELIMITERS[c] for c in _SNIFFED)}, got "
-            f"{shorten(repr(sample[0].rstrip()))} as the first line of {path}. Name another "
+            f"Expected {num_columns} columns or more, separated by tab, comma, semicolon or pipe, "
+            f"got {shorten(repr(sample[0].rstrip()))} as the first line of {path}. Name another "
             "delimiter with --delimiter."
         )
     return best
@@ -265,16 +271,31 @@ def choose_columns(
     """
     time = () if dialect.time is None else (_column(path, first, dialect.time, has_header),)
     if dialect.columns:
-        return (*(_column(path, first, name, has_header) for name in dialect.columns), *time)
+        chosen = tuple(_column(path, first, name, has_header) for name in dialect.columns)
+        if len(set(chosen)) < len(chosen):
+            raise ConfigError(
+                f"Expected {len(roles)} different columns ({','.join(roles)}) as --columns, got "
+                f"{','.join(dialect.columns)}."
+            )
+        return (*chosen, *time)
     by_words = _by_words(first, roles) if has_header else None
     rest = tuple(i for i in range(len(first)) if i not in time)
     if by_words is None and len(rest) != len(roles):
+        beside = " beside the time" if time else ""
         raise DataError(
-            f"Expected {len(roles)} columns ({', '.join(roles)}), got {len(rest)} in {path}: "
-            f"{shorten(', '.join(first))}. Say which ones with --columns, by name or by number "
-            "from 1, or what stands between them with --delimiter."
+            f"Expected {len(roles)} columns ({', '.join(roles)}){beside}, got {len(rest)} in "
+            f"{path}: {shorten(', '.join(map(repr, first)))}. {_advice(roles, len(rest))}"
         )
     return (*(by_words or rest), *time)
+
+
+def _advice(roles: tuple[str, ...], found: int) -> str:
+    """Returns what to do about a table with too many or too few columns."""
+    if roles != FACT_ROLES:
+        return f"Name the columns in a header line: {', '.join(roles)}."
+    if found > len(roles):
+        return "Say which ones with --columns, by name or by number from 1."
+    return "Each row needs all of them; if something else stands between columns, say --delimiter."
 
 
 def _column(path: Path, first: list[str], wanted: str, has_header: bool) -> int:

@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
-from knowformer.sources.fact_index import Ids, pair_keys
+from knowformer.graph.fact_index import Ids, pair_keys
 from knowformer.sources.rows import BadRows, Chunk, is_usable, why_unusable
 from knowformer.sources.times import TimeColumn
 

@@ -128,16 +128,17 @@ def _linked(audit: "Audit") -> Iterator[Finding]:
 
 
 def _overlaps(audit: "Audit") -> Iterator[Finding]:
-    for kind, words in (("duplicate", "repeats"), ("inverse", "is the inverse of")):
+    for kind, words in (("duplicate", "nearly repeats"), ("inverse", "is nearly the inverse of")):
         pairs = [overlap for overlap in audit.overlaps if overlap.kind == kind]
         if not pairs:
             continue
         top = pairs[0]
+        many = f"In {len(pairs):,} pairs of relations one {words} the other; the largest: "
         yield Finding(
             topic=f"near-{kind}s",
             level="note",
-            found=f"In {_count(len(pairs), 'pair')} of relations one nearly {words} the other; the "
-            f"largest: {_percent(top.share)} of {top.label!r} stand in {top.other_label!r} too"
+            found=f"{many if len(pairs) > 1 else ''}{top.label!r} {words} {top.other_label!r}: "
+            f"{_percent(top.share)} of its facts stand there too"
             f"{', read backwards' if kind == 'inverse' else ''}.",
             why="Each fact is told twice: it costs time twice, and leaks where one of the two is "
             "held out.",
@@ -283,4 +284,5 @@ def _count(number: int, what: str) -> str:
 
 
 def _some(names: list[str]) -> str:
-    return ", ".join(map(repr, names[:MOST_NAMED])) + (", ..." if len(names) > MOST_NAMED else "")
+    more = len(names) - MOST_NAMED
+    return ", ".join(map(repr, names[:MOST_NAMED])) + (f" and {more:,} more" if more > 0 else "")

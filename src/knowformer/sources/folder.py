@@ -18,15 +18,15 @@ import torch
 from knowformer.atomic_files import atomic_folder
 from knowformer.errors import StorageError
 from knowformer.graph.dataset import Dataset, Split
+from knowformer.graph.fact_index import Ids
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.labels import ENTITY_FILE, RELATION_FILE, Labels
+from knowformer.graph.splitting import TEST, TRAIN, VALID, Parts
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.sources.audit import Audit
 from knowformer.sources.audit_text import audit_markdown
-from knowformer.sources.fact_index import Ids
 from knowformer.sources.fact_table import FactTable
 from knowformer.sources.rows import BadRows
-from knowformer.sources.splitting import TEST, TRAIN, VALID, Parts
 
 RECORD_FILE = "import.json"
 BAD_ROWS_FILE = "bad_rows.tsv"
@@ -76,6 +76,7 @@ def check_free(folder: Path, *, force: bool) -> None:
         StorageError: there is something of that name, and it is not to be written over.
     """
     if not os.path.lexists(folder):
+        _check_parent(folder)
         return
     is_import = (folder / RECORD_FILE).is_file()
     if not force:
@@ -85,6 +86,19 @@ def check_free(folder: Path, *, force: bool) -> None:
         raise StorageError(
             f"Expected a folder that an import made, to replace it, found no {RECORD_FILE} in "
             f"{folder}. Choose another --out."
+        )
+
+
+def _check_parent(folder: Path) -> None:
+    """Looks whether the nearest folder above that exists can be written to."""
+    parents = folder.absolute().parents
+    above = next(parent for parent in parents if os.path.lexists(parent))
+    if not above.is_dir():
+        raise StorageError(f"Expected a folder to write {folder} into, found the file {above}.")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise StorageError(
+            f"Expected to write {folder}, got 'Permission denied' for {above}. Choose another "
+            "--out."
         )
 
 

@@ -50,6 +50,14 @@ SUFFIXES: dict[str, Format] = {
 }
 
 
+# What people have too, and how they get to one of the above.
+HINTS = {
+    (".xlsx", ".xls", ".ods"): "Save the sheet as CSV.",
+    (".zip", ".bz2", ".xz", ".zst", ".7z", ".tar"): "Unpack it, or pack it with gzip.",
+    (".json", ".jsonl", ".jsonld"): "Write it as a table, or as N-Triples.",
+}
+
+
 def format_of(path: Path, given: Format | None) -> Format:
     """Returns the format that is given, else the one that the file's name tells.
 
@@ -61,8 +69,9 @@ def format_of(path: Path, given: Format | None) -> Format:
     name = path.name.lower().removesuffix(".gz")
     suffix = Path(name).suffix
     if suffix not in SUFFIXES:
+        advice = next((hint for known, hint in HINTS.items() if suffix in known), "")
         raise DataError(
             f"Expected a name that tells the format ({', '.join(SUFFIXES)}, or any of them with "
-            f".gz), got {path}. Say it with --format."
+            f".gz), got {path}. {advice or 'Say it with --format.'}"
         )
     return SUFFIXES[suffix]

@@ -10,6 +10,15 @@ import numpy as np
 from knowformer.errors import ConfigError, DataError
 from knowformer.graph.dataset import Dataset
 from knowformer.graph.labels import Labels
+from knowformer.graph.splitting import (
+    LEFT_OUT,
+    TEST,
+    VALID,
+    Parts,
+    Shares,
+    split_by_seed,
+    split_by_time,
+)
 from knowformer.sources.audit import Audit, audit
 from knowformer.sources.delimited import Dialect, detect_layout, read_delimited
 from knowformer.sources.fact_table import FactTable, FactTableBuilder
@@ -19,15 +28,6 @@ from knowformer.sources.parquet import read_parquet
 from knowformer.sources.rdf import RdfReader, short_names
 from knowformer.sources.relation_overlap import find_overlaps, twin_groups
 from knowformer.sources.rows import BadRows, Chunk
-from knowformer.sources.splitting import (
-    LEFT_OUT,
-    TEST,
-    VALID,
-    Parts,
-    Shares,
-    split_by_seed,
-    split_by_time,
-)
 from knowformer.sources.streams import size_of
 from knowformer.sources.times import TimeColumn
 
@@ -113,8 +113,8 @@ class Reading:
         self.notes: list[str] = []
         self.bad_rows = BadRows(skip=options.skip_bad)
         self._rdf = RdfReader(bad_rows=self.bad_rows, keep_literals=options.keep_literals)
+        self._sizes = [size_of(path) for path in paths]  # first: a missing file has no format
         self._formats = [format_of(path, options.format) for path in paths]
-        self._sizes = [size_of(path) for path in paths]
         self._progress = progress
         self._done = 0
         self._first_rows: list[tuple[Path, list[str]]] = []
@@ -125,6 +125,11 @@ class Reading:
         with_times = self.options.dialect.time is not None
         if with_times and any(kind.is_rdf for kind in self._formats):
             raise ConfigError("Expected a table with a column of times for --temporal, got RDF.")
+        if self.options.dialect != Dialect() and all(kind.is_rdf for kind in self._formats):
+            raise ConfigError(
+                "Expected a table for --columns, --delimiter, --quote and --header, got RDF, which "
+                "needs none of them."
+            )
         builder = FactTableBuilder(self.bad_rows, with_times=with_times)
         for path, kind, size in zip(self.paths, self._formats, self._sizes, strict=True):
             for chunk in self._chunks(path, kind):
@@ -187,7 +192,8 @@ class Reading:
         if not total:
             return ""
         top = ", ".join(f"{name} ({n:,})" for name, n in self._rdf.left_out.most_common(3))
-        named = f"; they gave {len(self._rdf.labels):,} readable names" if self._rdf.labels else ""
+        given = len(self._rdf.labels)
+        named = f"; {given:,} of what they name got a readable name from them" if given else ""
         return (
             f" {total:,} triples with a literal were left out{named}. Most: {top}. "
             "--keep-literals makes entities of them."
@@ -222,9 +228,8 @@ def _split(
     table: FactTable, options: ImportOptions, time_column: TimeColumn | None
 ) -> tuple[Parts, list[str]]:
     """Returns the part of each fact, and what there is to say about it."""
-    num_valid, num_test = options.shares.counts(len(table.facts))
     if table.times is not None and time_column is not None:
-        cut = split_by_time(table.facts, table.times, num_valid=num_valid, num_test=num_test)
+        cut = split_by_time(table.facts, table.times, shares=options.shares)
         notes = [
             f"Split by time: validation from {time_column.show(cut.valid_from)}, test from "
             f"{time_column.show(cut.test_from)}."
@@ -241,22 +246,13 @@ def _split(
     groups = None
     if options.no_leaks:
         groups = twin_groups(table.facts, find_overlaps(table.facts, **sizes), **sizes)
-    parts = split_by_seed(
-        table.facts, num_valid=num_valid, num_test=num_test, seed=options.seed, groups=groups
-    )
-    held_out = _held_out(parts)
-    if not all(held_out):
-        raise DataError(
-            "Expected enough facts to hold some out for validation and test without losing a name "
-            f"in training, got {len(table.facts):,}. Give more facts, or folders of your own with "
-            "train.txt, valid.txt and test.txt."
-            + (" Without --no-leaks more can be held out." if options.no_leaks else "")
-        )
+    parts = split_by_seed(table.facts, seed=options.seed, shares=options.shares, groups=groups)
     notes = [f"Split by seed {options.seed}; every name of valid and test occurs in train."]
-    if sum(held_out) < 0.9 * (num_valid + num_test):
+    held_out, wanted = _held_out(parts), options.shares.counts(len(table.facts))
+    if sum(held_out) < 0.9 * sum(wanted):
         notes.append(
-            f"Held out {held_out[0]:,} and {held_out[1]:,} facts instead of {num_valid:,} and "
-            f"{num_test:,}: the others are needed in training, so that it has every name."
+            f"Held out {held_out[0]:,} and {held_out[1]:,} facts instead of {wanted[0]:,} and "
+            f"{wanted[1]:,}: the others are needed in training, so that it has every name."
         )
     return parts, notes
 

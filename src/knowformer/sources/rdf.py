@@ -5,16 +5,17 @@ counted and left out, except that names (rdfs:label and the like) become the rea
 they name. Blank nodes are numbered by first appearance: reading twice gives the same ids.
 """
 
-import xml.parsers.expat
+import io
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import unquote
 
 from knowformer.errors import MissingPackageError
-from knowformer.sources.rows import BadRows, ByteProgress, Chunk
-from knowformer.sources.streams import Source, open_source
+from knowformer.sources.rows import BadRows, ByteProgress, Chunk, place
+from knowformer.sources.streams import open_source
 
 if TYPE_CHECKING:
     import pyoxigraph
@@ -28,6 +29,9 @@ FORMATS = {
     "nquads": "N_QUADS",
     "trig": "TRIG",
 }
+
+# What the reader says before it says what is wrong; the line is told anyway.
+_PLACE = re.compile(r"^Parser error at line \d+ (between columns \d+ and \d+|column \d+): ")
 
 NAMING = frozenset(
     {
@@ -69,10 +73,11 @@ class RdfReader:
             raise MissingPackageError("pyoxigraph", "rdf", f"read {path}") from None
         with open_source(path) as source:
             chosen = getattr(pyoxigraph.RdfFormat, FORMATS[kind])
-            parser = pyoxigraph.parse(source.content, chosen)
+            lines = LineByLine(source.content)
+            parser = pyoxigraph.parse(lines if kind == "rdfxml" else source.content, chosen)
             rows: list[tuple[str, str, str]] = []
             numbers: list[int] = []
-            for number, quad in enumerate(self._quads(parser, path, kind, source), start=1):
+            for number, quad in enumerate(self._quads(parser, path, kind, lines), start=1):
                 row = self._row(path, quad)
                 if row is not None:
                     rows.append(row)
@@ -85,7 +90,7 @@ class RdfReader:
             yield _chunk(path, rows, numbers)
 
     def _quads(
-        self, parser: "Iterable[pyoxigraph.Quad]", path: Path, kind: str, source: Source
+        self, parser: "Iterable[pyoxigraph.Quad]", path: Path, kind: str, lines: "LineByLine"
     ) -> Iterator["pyoxigraph.Quad"]:
         quads = iter(parser)
         while True:
@@ -93,10 +98,13 @@ class RdfReader:
                 yield from quads
                 return
             except SyntaxError as error:
-                line = error.lineno or _line_of_xml_error(path, source)
-                said = str(error.msg).rstrip(".")
-                self._bad_rows.add(f"{path}:{line}", f"Expected well-formed RDF, got: {said}")
-                if kind == "rdfxml":  # unlike lines, nested elements leave nothing to go on with
+                said = _PLACE.sub("", str(error.msg)).rstrip(".")
+                where = place(path, error.lineno or lines.number)
+                # Unlike lines, nested elements leave nothing to go on with.
+                is_end = kind == "rdfxml"
+                ends = " (reading ends here)" if is_end else ""
+                self._bad_rows.add(where, f"Expected well-formed RDF, got the error {said!r}{ends}")
+                if is_end:
                     return
 
     def _row(self, path: Path, quad: "pyoxigraph.Quad") -> tuple[str, str, str] | None:
@@ -138,17 +146,25 @@ def _chunk(path: Path, rows: list[tuple[str, str, str]], numbers: list[int]) -> 
     return Chunk(path, columns, numbers, "triple")
 
 
-def _line_of_xml_error(path: Path, source: Source) -> int:
-    """The line of ill-formed XML, which the RDF reader does not tell; else the last line read."""
-    end = source.content.tell()
-    with open_source(path) as again:
-        parser = xml.parsers.expat.ParserCreate()
-        try:
-            parser.ParseFile(again.content)
-        except xml.parsers.expat.ExpatError as error:
-            return error.lineno
-    with open_source(path) as again:
-        return again.content.read(end).count(b"\n") + 1
+class LineByLine(io.RawIOBase):
+    """Hands a file on a line at a time, and counts.
+
+    The reader of RDF/XML tells no line. When it stops at an error, it has read no further than the
+    line of that error.
+    """
+
+    def __init__(self, content: BinaryIO) -> None:
+        self._content = content
+        self._is_whole = True
+        self.number = 0
+        """Of the line that was handed on last."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Returns the next line, or a part of it that is no longer than ``size``."""
+        line = self._content.readline(size)
+        self.number += bool(line) and self._is_whole
+        self._is_whole = line.endswith(b"\n")
+        return line
 
 
 def short_names(iris: Iterable[str], labels: dict[str, str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel
 
-from knowformer.sources.fact_index import FactIndex, Ids, Mask, pair_keys
+from knowformer.graph.fact_index import FactIndex, Ids, Mask, pair_keys
 
 NEARLY = 0.8
 MIN_COMMON = 5

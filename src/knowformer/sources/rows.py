@@ -73,7 +73,9 @@ class BadRows:
         """
         if not self.skip:
             at = "at" if ":" in where.rpartition("/")[2] else "in"
-            raise DataError(f"{reason} {at} {where}.{hint}")
+            raise DataError(
+                f"{reason} {at} {where}.{hint} Mend it, or pass over bad rows with --skip-bad."
+            )
         self.rows.append(BadRow(where, reason))
 
 

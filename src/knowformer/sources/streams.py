@@ -1,5 +1,6 @@
 """Files as streams of bytes, unzipped on the way, with how far the reading has come."""
 
+import codecs
 import gzip
 import io
 import zlib
@@ -12,6 +13,18 @@ from typing import BinaryIO, cast
 from knowformer.errors import DataError
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_PEEK = 4096
+
+# What other files begin with, what they are, and what to do with them.
+_OTHERS = {
+    b"\xff\xfe": ("UTF-16", "Save the file as UTF-8."),
+    b"\xfe\xff": ("UTF-16", "Save the file as UTF-8."),
+    b"PAR1": ("a Parquet file", "Import it with --format parquet."),
+    b"PK\x03\x04": ("a zip file, such as spreadsheets are", "Unpack it, or save it as CSV."),
+    b"BZh": ("a file packed by bzip2", "Unpack it, or pack it with gzip."),
+    b"\xfd7zXZ": ("a file packed by xz", "Unpack it, or pack it with gzip."),
+    b"\x28\xb5\x2f\xfd": ("a file packed by zstd", "Unpack it, or pack it with gzip."),
+}
 
 
 @dataclass(frozen=True)
@@ -31,7 +44,7 @@ def open_source(path: Path) -> Generator[Source]:
     """Opens a file, zipped by gzip or not, whatever its name says.
 
     Raises:
-        DataError: there is no such file, it cannot be read, or its end is missing.
+        DataError: there is no such file, it cannot be read, its end is missing, or it is no text.
     """
     try:
         with path.open("rb", buffering=0) as file:
@@ -39,6 +52,7 @@ def open_source(path: Path) -> Generator[Source]:
             file.seek(0)
             buffered = io.BufferedReader(file, 1 << 20)
             content = gzip.GzipFile(fileobj=buffered) if is_zipped else buffered
+            _check_text(path, content.peek(_PEEK)[:_PEEK])
             yield Source(cast(BinaryIO, content), file)
     except FileNotFoundError:
         raise DataError(f"Expected a file at {path}, found none.") from None
@@ -46,6 +60,24 @@ def open_source(path: Path) -> Generator[Source]:
         raise DataError(f"Expected a whole gzip file at {path}, got: {error}.") from error
     except OSError as error:
         raise DataError(f"Expected a readable file at {path}, got '{error.strerror}'.") from error
+
+
+def _check_text(path: Path, beginning: bytes) -> None:
+    """Names what is no UTF-8 text at all; a stray byte is left to be found with its line."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(beginning)  # may end inside a character
+    except UnicodeDecodeError:
+        pass
+    else:
+        return
+    for magic, (what, advice) in _OTHERS.items():
+        if beginning.startswith(magic):
+            raise DataError(f"Expected UTF-8 text in {path}, got {what}. {advice}")
+    if b"\0" in beginning:
+        raise DataError(
+            f"Expected UTF-8 text in {path}, got a binary file. Say what it is with --format, or "
+            "save it as text."
+        )
 
 
 def size_of(path: Path) -> int:
@@ -56,6 +88,8 @@ def size_of(path: Path) -> int:
     """
     try:
         size = path.stat().st_size
+    except FileNotFoundError:
+        raise DataError(f"Expected a file at {path}, found none.") from None
     except OSError as error:
         raise DataError(f"Expected a file at {path}, got '{error.strerror}'.") from error
     if path.is_dir():

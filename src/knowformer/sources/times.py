@@ -8,6 +8,8 @@ import numpy.typing as npt
 
 from knowformer.sources.rows import BadRows, Chunk, shorten
 
+HINT = " Times are numbers, or dates such as 2024-05-31 or 2024-05-31T12:00Z, all of one kind."
+
 
 class TimeColumn:
     """Reads a column of times, all numbers or all ISO 8601 dates; the first one decides which."""
@@ -36,7 +38,7 @@ class TimeColumn:
                 wanted[index] = False
                 kind = "a number" if self._is_number else "an ISO 8601 date"
                 reason = f"Expected {kind} as time, got {shorten(repr(text))}"
-                bad_rows.add(chunk.place(index), reason, " All times must be of one kind.")
+                bad_rows.add(chunk.place(index), reason, HINT)
             else:
                 values[index] = value
         return values

@@ -75,6 +75,13 @@ def test_a_name_with_a_tab_is_explained(tmp_path: Path) -> None:
     assert "must not contain a tab" in error_of(written(tmp_path, b"a\tr\tb\tc\n"))
 
 
+@pytest.mark.parametrize(
+    "content", [b"head,relation,tail\n", b"<http://a> <http://b> <http://c> .\n", b"PAR1\x00\xff"]
+)
+def test_other_formats_are_sent_to_import(tmp_path: Path, content: bytes) -> None:
+    assert "'knowformer import' reads" in error_of(written(tmp_path, content))
+
+
 @pytest.mark.parametrize("content", [b"", b"\n \n", b"\xef\xbb\xbf"])
 def test_an_empty_file_is_named(tmp_path: Path, content: bytes) -> None:
     path = written(tmp_path, content)

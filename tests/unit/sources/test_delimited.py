@@ -94,8 +94,11 @@ def test_a_quote_that_is_never_closed_is_named_where_it_opens(file: Path) -> Non
         ("who,what,whom\na,b,c\n", Dialect(columns=("who", "waht", "whom")), "mean 'what'"),
         ("a,b,c\n", Dialect(columns=("1", "2", "4")), "from 1 to 3, got 4"),
         ("a,b,c,d\n", Dialect(), "got 4 in .*--columns"),
+        ("a,b\n", Dialect(delimiter=","), "got 2 in .*: 'a', 'b'.* --delimiter"),
+        ("a,b,c\n", Dialect(time="3"), "beside the time, got 2"),
+        ("a,b,c\rd,e,f\r", Dialect(), "carriage returns alone"),
         ("a b c\n", Dialect(), "--delimiter"),
-        ("\n \n", Dialect(), "empty file"),
+        ("\n \n", Dialect(), "blank lines"),
     ],
 )
 def test_columns_that_are_not_there_are_refused(
@@ -110,8 +113,35 @@ def test_options_that_cannot_be_are_refused(file: Path) -> None:
     file.write_text("a,b,c\n")
     with pytest.raises(ConfigError, match="one character"):
         read(file, Dialect(delimiter="::"))
+    with pytest.raises(ConfigError, match="one character"):
+        read(file, Dialect(delimiter=""))
     with pytest.raises(ConfigError, match="3 columns"):
         read(file, Dialect(columns=("1", "2")))
+    with pytest.raises(ConfigError, match="3 different columns"):
+        read(file, Dialect(columns=("1", "2", "2")))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("ann,knows,bob\n".encode("utf-16"), "got UTF-16. Save"),
+        (b"PK\x03\x04\xff\xfe", "spreadsheets"),
+        (b"BZh91AY&SY\xff", "bzip2"),
+        (b"PAR1\x15\x04\x15\xff", "--format parquet"),
+        (bytes(range(256)), "a binary file"),
+        (gzip.compress(bytes(range(256))), "a binary file"),
+    ],
+)
+def test_a_file_that_is_no_text_is_named(file: Path, content: bytes, said: str) -> None:
+    file.write_bytes(content)
+    with pytest.raises(DataError, match=f"UTF-8 text in .*{said}"):
+        read(file)
+
+
+def test_names_that_look_like_other_formats_are_names(file: Path) -> None:
+    genes = [("PAR1", "binds", "BZhF"), ("BZhF", "binds", "na\0me")]
+    file.write_text("".join(",".join(fact) + "\n" for fact in genes) + "ä" * 5000 + ",b,c\n")
+    assert read(file)[0][:2] == genes
 
 
 def test_a_truncated_gzip_file_is_refused(file: Path) -> None:

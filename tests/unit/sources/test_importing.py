@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from knowformer.errors import DataError, StorageError
 from knowformer.graph.dataset import load_dataset
-from knowformer.sources import Dialect, ImportOptions, Shares, import_files, to_pandas
+from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.sources import (
+    Dialect,
+    ImportOptions,
+    Shares,
+    import_files,
+    make_dataset,
+    to_pandas,
+)
 from knowformer.sources.parquet import read_parquet
 
 Triple = tuple[str, str, str]
@@ -86,6 +94,14 @@ def test_the_same_files_and_seed_give_the_same_bytes(tmp_path: Path) -> None:
         import_files([file], tmp_path / out, options=ImportOptions(seed=int(out == "c")))
     assert (tmp_path / "a/test.txt").read_bytes() == (tmp_path / "b/test.txt").read_bytes()
     assert (tmp_path / "a/test.txt").read_bytes() != (tmp_path / "c/test.txt").read_bytes()
+
+
+def test_an_import_a_file_to_train_on_and_a_graph_are_split_alike(tmp_path: Path) -> None:
+    file = write_table(tmp_path / "f.tsv", facts())
+    imported = import_files([file], tmp_path / "out", options=ImportOptions(seed=3)).dataset
+    assert load_dataset(file, seed=3).same_as(imported)
+    assert make_dataset(KnowledgeGraph.from_file(file), seed=3).same_as(imported)
+    assert not load_dataset(file, seed=4).same_as(imported)
 
 
 NAMES = st.text(
@@ -200,6 +216,18 @@ def test_a_first_line_that_may_be_a_header_is_said(tmp_path: Path) -> None:
     assert any("--header" in note for note in result.notes)
 
 
+def test_bad_rdf_is_passed_over_line_by_line_and_xml_to_its_first_error(tmp_path: Path) -> None:
+    nt = write_turtle(tmp_path / "f.nt", facts())
+    nt.write_text("oops .\n" + nt.read_text() + "oops .\n")
+    (tmp_path / "f.rdf").write_text(f'{RDF_XML}<d:x d:about="a b"/>\n<d:x d:about="http://a/x"/>')
+    options = ImportOptions(skip_bad=True)
+    result = import_files([nt, tmp_path / "f.rdf"], tmp_path / "out", options=options)
+    assert len(all_facts(tmp_path / "out")) == len(facts())
+    places = [row.place for row in result.bad_rows.rows]
+    assert places == [f"{nt}:1", f"{nt}:{len(facts()) + 2}", f"{tmp_path / 'f.rdf'}:2"]
+    assert "reading ends here" in result.bad_rows.rows[-1].reason
+
+
 def test_nothing_is_written_over_unless_asked(tmp_path: Path) -> None:
     file = write_table(tmp_path / "f.tsv", facts())
     import_files([file], tmp_path / "out")
@@ -207,6 +235,8 @@ def test_nothing_is_written_over_unless_asked(tmp_path: Path) -> None:
         import_files([file], tmp_path / "out")
     import_files([file], tmp_path / "out", options=ImportOptions(seed=1), force=True)
     assert json.loads((tmp_path / "out/import.json").read_text())["seed"] == 1
+    with pytest.raises(StorageError, match=r"into, found the file .*f\.tsv"):
+        import_files([tmp_path / "no.tsv"], file / "deep" / "out")  # told before reading
     (tmp_path / "precious").mkdir()
     with pytest.raises(StorageError, match="an import made"):
         import_files([file], tmp_path / "precious", force=True)
@@ -257,12 +287,17 @@ def test_numbers_in_parquet_are_names(tmp_path: Path) -> None:
     assert [chunk.columns for chunk in chunks] == [(["1", "2"], ["r", "r"], ["2", "3"])]
 
 
+RDF_XML = '<d:RDF xmlns:d="http://www.w3.org/1999/02/22-rdf-syntax-ns#">\n'
+
+
 @pytest.mark.parametrize(
     ("name", "content", "line"),
     [
         ("f.nt", "<http://a/x> <http://a/p> <http://a/y> .\n<http://a/x> oops .\n", 2),
         ("f.ttl", "@prefix e: <http://e/> .\ne:a e:b e:c .\ne:a f:b e:c .\n", 3),
-        ("f.rdf", '<?xml version="1.0"?>\n<a>\n<b>\n</a>\n', 4),
+        ("f.rdf", '<?xml version="1.0"?>\n<a>\n<b>\n</a>\n', 2),
+        ("f.rdf", RDF_XML + '<d:x d:about="http://a/x">\n<d:y d:resource="a b"/>', 3),
+        ("f.rdf", RDF_XML + '<d:x d:about="http://a/x">\n\n</d:z></d:RDF>', 4),
     ],
 )
 def test_malformed_rdf_is_refused_with_its_line(

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowformer.sources.fact_index import FactIndex
+from knowformer.graph.fact_index import FactIndex
 from knowformer.sources.relation_overlap import MIN_COMMON, find_overlaps, twin_groups, twin_mask
 
 SIZES = {"num_entities": 6, "num_relations": 3}

@@ -1,11 +1,13 @@
 """``knowformer import FILE... --out DIR``: own data in, audited."""
 
 from pathlib import Path
+from shlex import quote as quote_path
 from typing import Annotated, Any
 
 import typer
 
 from knowformer.errors import DataError
+from knowformer.graph.splitting import Shares
 from knowformer.interfaces.audit_tables import audit_tables
 from knowformer.interfaces.console import JsonOption, err, out, print_json, print_line
 from knowformer.interfaces.progress import import_progress
@@ -13,59 +15,120 @@ from knowformer.sources.delimited import DELIMITERS, Dialect
 from knowformer.sources.folder import BAD_ROWS_FILE
 from knowformer.sources.formats import Format
 from knowformer.sources.importing import ImportOptions, ImportResult, import_files
-from knowformer.sources.splitting import Shares
+
+READING = "Reading; what is not given is worked out, and said"
+SPLITTING = "Splitting into train, valid and test"
 
 
 def command(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE...",
-            help="Facts: TSV, CSV, Parquet, N-Triples, Turtle, RDF/XML; gzip too. Joined.",
+            metavar="FILE",
+            help="Facts: TSV, CSV, Parquet, N-Triples, Turtle or RDF/XML, each also as .gz; those "
+            "of several files are joined.",
         ),
     ],
     folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to write.")],
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the folder, if an import made it.")
+    ] = False,
     format_: Annotated[
-        Format | None, typer.Option("--format", help="Of all files; else told by their names.")
+        Format | None,
+        typer.Option(
+            "--format", help="Of all files, whatever their names.", rich_help_panel=READING
+        ),
     ] = None,
     columns: Annotated[
         str | None,
         typer.Option(
-            metavar="H,R,T", help="Columns of head, relation, tail: names, or numbers from 1."
+            metavar="H,R,T",
+            help="Columns of head, relation and tail: names in the first line, or numbers from 1.",
+            rich_help_panel=READING,
         ),
     ] = None,
     delimiter: Annotated[
-        str | None, typer.Option(help="Between columns: a character, or tab, comma, space...")
+        str | None,
+        typer.Option(
+            metavar="CHAR",
+            help="Between columns: any character, or tab, comma, semicolon, pipe, space.",
+            rich_help_panel=READING,
+        ),
     ] = None,
     quote: Annotated[
-        str | None, typer.Option(help="Around names; '' for none. By default \", with tabs none.")
+        str | None,
+        typer.Option(
+            metavar="CHAR",
+            help="Around names that hold delimiters; '' for none. Usually \", with tabs none.",
+            rich_help_panel=READING,
+        ),
     ] = None,
     header: Annotated[
-        bool | None, typer.Option("--header/--no-header", help="Is the first line a header?")
-    ] = None,
-    temporal: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Times of facts: train on the earliest, test on last."),
+        bool | None,
+        typer.Option(
+            "--header/--no-header",
+            help="Does the first line name the columns?",
+            rich_help_panel=READING,
+        ),
     ] = None,
     labels: Annotated[
         list[Path] | None,
-        typer.Option("--labels", metavar="FILE", help="Readable names: id and name a line."),
+        typer.Option(
+            "--labels",
+            metavar="FILE",
+            help="Readable names for ids: a table of id and name.",
+            rich_help_panel=READING,
+        ),
     ] = None,
-    valid: Annotated[
-        float | None, typer.Option(help="Held out: a share below 1, or a number of facts.")
-    ] = None,
-    test: Annotated[float | None, typer.Option(help="The same, for the test.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Decides the split.")] = 0,
-    no_leaks: Annotated[
-        bool, typer.Option("--no-leaks", help="Keep twin facts (near-inverses) in one part.")
-    ] = False,
     keep_literals: Annotated[
-        bool, typer.Option("--keep-literals", help="RDF: make entities of literals.")
+        bool,
+        typer.Option(
+            "--keep-literals",
+            help="Make entities of RDF literals, instead of leaving them out.",
+            rich_help_panel=READING,
+        ),
     ] = False,
     skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="List bad rows, keep the good ones, exit 2.")
+        bool,
+        typer.Option(
+            "--skip-bad",
+            help="List rows that cannot be read, keep the others, and end with exit code 2.",
+            rich_help_panel=READING,
+        ),
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an earlier import.")] = False,
+    valid: Annotated[
+        float | None,
+        typer.Option(
+            help="Held out for validation: a share below 1, or a number of facts; else a tenth, "
+            "at most 10,000.",
+            rich_help_panel=SPLITTING,
+        ),
+    ] = None,
+    test: Annotated[
+        float | None,
+        typer.Option(help="Held out for the test, likewise.", rich_help_panel=SPLITTING),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Decides the split.", rich_help_panel=SPLITTING)
+    ] = 0,
+    temporal: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Split by time instead: train on the earliest facts, test on the latest. Numbers "
+            "or ISO dates.",
+            rich_help_panel=SPLITTING,
+        ),
+    ] = None,
+    no_leaks: Annotated[
+        bool,
+        typer.Option(
+            "--no-leaks",
+            help="Keep facts that give each other away (by relations that are nearly inverse, "
+            "equal or symmetric) in one part.",
+            rich_help_panel=SPLITTING,
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Import facts from files: read, split, audit, and write a data-set folder."""
@@ -93,7 +156,9 @@ def command(
         out.print(audit_tables(result.audit, where=str(folder / "audit.json")))
         for note in result.notes:
             print_line(note)
-        print_line(f"Data set: {folder}. Next: knowformer train {folder} --out runs/{folder.name}")
+        next_run = quote_path(str(Path("runs") / folder.resolve().name))
+        print_line(f"Data set: {folder}; its audit: {folder / 'audit.md'}")
+        print_line(f"Next: knowformer train {quote_path(str(folder))} --out {next_run}")
     if bad := result.bad_rows.rows:
         raise DataError(
             f"Expected good rows only, passed over {len(bad):,}, all listed in "

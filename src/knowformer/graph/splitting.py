@@ -1,4 +1,8 @@
-"""Facts to train, valid and test: by a seed or by time, with no name unseen where possible."""
+"""Facts to train, valid and test: by a seed or by time, with no name unseen where possible.
+
+This is the one rule by which facts without splits of their own are split, whether ``train`` is
+given a file of them, ``import`` makes a data set of them, or a graph comes from another library.
+"""
 
 from dataclasses import dataclass
 
@@ -7,8 +11,8 @@ import numpy.typing as npt
 import torch
 
 from knowformer.errors import ConfigError, DataError
+from knowformer.graph.fact_index import Ids, Mask
 from knowformer.seeding import generator
-from knowformer.sources.fact_index import Ids, Mask
 
 DEFAULT_SHARE = 0.1
 MOST_HELD_OUT = 10_000
@@ -23,8 +27,8 @@ Parts = npt.NDArray[np.int8]
 class Shares:
     """How much is held out: a share below 1, or a number of facts; by default a tenth each."""
 
-    valid: float | None = None
-    test: float | None = None
+    valid: int | float | None = None
+    test: int | float | None = None
 
     def counts(self, num_facts: int) -> tuple[int, int]:
         """Returns how many facts to hold out for validation and test.
@@ -37,7 +41,8 @@ class Shares:
             _count(name, wanted, num_facts)
             for name, wanted in (("valid", self.valid), ("test", self.test))
         )
-        if valid + test >= num_facts:
+        is_asked_for = self != Shares()
+        if is_asked_for and valid + test >= num_facts:
             raise DataError(
                 f"Expected fewer facts held out than there are, {num_facts:,}, got {valid:,} for "
                 f"validation and {test:,} for the test. Lower --valid and --test, or give more "
@@ -46,7 +51,7 @@ class Shares:
         return valid, test
 
 
-def _count(name: str, wanted: float | None, num_facts: int) -> int:
+def _count(name: str, wanted: int | float | None, num_facts: int) -> int:
     if wanted is None:
         return max(1, min(int(DEFAULT_SHARE * num_facts), MOST_HELD_OUT))
     if wanted <= 0 or (wanted >= 1 and wanted != int(wanted)):
@@ -59,10 +64,10 @@ def _count(name: str, wanted: float | None, num_facts: int) -> int:
 def split_by_seed(
     facts: Ids,
     *,
-    num_valid: int,
-    num_test: int,
     seed: int,
+    shares: Shares | None = None,
     groups: Ids | None = None,
+    where: str = "",
 ) -> Parts:
     """Holds facts out so that every entity and relation still occurs in the facts that stay.
 
@@ -71,17 +76,22 @@ def split_by_seed(
 
     Args:
         facts: distinct facts.
-        num_valid: how many to hold out for validation, where possible.
-        num_test: the same for the test.
         seed: the root seed.
+        shares: how much to hold out, where possible.
         groups: facts of one group stay together; by default each is its own.
+        where: where the facts are from, for messages.
 
     Returns:
         The part of each fact.
+
+    Raises:
+        DataError: nothing can be held out for validation or for the test.
     """
-    draw = generator(seed, "import_split")
+    num_valid, num_test = (shares or Shares()).counts(len(facts))
+    draw = generator(seed, "split")
     order = torch.randperm(len(facts), generator=draw).numpy()
     stays = _covering(facts, order)
+    hint = "" if groups is None else " Without --no-leaks more can be held out."
     if groups is None:
         groups = np.arange(len(facts))
     sizes = np.bincount(groups)
@@ -95,6 +105,12 @@ def split_by_seed(
     offset = torch.rand(1, generator=draw).item()
     chosen = free[_every(len(free), (num_valid + num_test) / max(1, sizes[free].sum()), offset)]
     is_valid = _every(len(chosen), num_valid / (num_valid + num_test), offset)
+    if is_valid.all() or not is_valid.any():
+        raise DataError(
+            "Expected enough facts to hold some out for validation and test without losing a name "
+            f"in training, got {len(facts):,}{where}. Give more facts, or a folder with train.txt, "
+            f"valid.txt and test.txt of your own.{hint}"
+        )
     part_of_group = np.full(len(sizes), TRAIN, dtype=np.int8)
     part_of_group[chosen] = np.where(is_valid, VALID, TEST)
     return part_of_group[groups]
@@ -106,7 +122,7 @@ def _covering(facts: Ids, order: Ids) -> Mask:
     places = np.arange(len(facts))
     heads, relations, tails = facts[order].T
     for columns in ((heads, tails), (relations,)):
-        first = np.full(max(int(column.max()) for column in columns) + 1, len(facts))
+        first = np.full(max(int(column.max(initial=-1)) for column in columns) + 1, len(facts))
         for column in columns:
             np.minimum.at(first, column, places)
         stays[order[first[first < len(facts)]]] = True
@@ -129,7 +145,7 @@ class TimeSplit:
 
 
 def split_by_time(
-    facts: Ids, times: npt.NDArray[np.float64], *, num_valid: int, num_test: int
+    facts: Ids, times: npt.NDArray[np.float64], *, shares: Shares | None = None
 ) -> TimeSplit:
     """Trains on the earliest facts and tests on the latest; facts of one time stay together.
 
@@ -138,6 +154,7 @@ def split_by_time(
     Raises:
         DataError: the facts have fewer than three different times.
     """
+    num_valid, num_test = (shares or Shares()).counts(len(facts))
     distinct, counts = np.unique(times, return_counts=True)
     if len(distinct) < 3:
         raise DataError(

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from knowformer.errors import ConfigError, DataError
-from knowformer.sources.splitting import (
+from knowformer.graph.splitting import (
     LEFT_OUT,
     TEST,
     TRAIN,
@@ -15,7 +15,7 @@ from knowformer.sources.splitting import (
 )
 
 FACTS = st.sets(
-    st.tuples(st.integers(0, 9), st.integers(0, 2), st.integers(0, 9)), min_size=1, max_size=80
+    st.tuples(st.integers(0, 9), st.integers(0, 2), st.integers(0, 9)), min_size=20, max_size=80
 ).map(lambda facts: np.array(sorted(facts), dtype=np.int64))
 
 
@@ -28,7 +28,7 @@ def random_facts(number: int = 5000) -> np.ndarray:
 
 @given(FACTS, st.integers(0, 5))
 def test_no_name_of_a_held_out_fact_is_unseen_in_training(facts: np.ndarray, seed: int) -> None:
-    parts = split_by_seed(facts, num_valid=5, num_test=5, seed=seed)
+    parts = split_by_seed(facts, shares=Shares(5, 5), seed=seed)
     train, rest = facts[parts == TRAIN], facts[parts != TRAIN]
     assert set(rest[:, [0, 2]].ravel()) <= set(train[:, [0, 2]].ravel())
     assert set(rest[:, 1]) <= set(train[:, 1])
@@ -37,7 +37,7 @@ def test_no_name_of_a_held_out_fact_is_unseen_in_training(facts: np.ndarray, see
 
 def test_every_relation_gives_its_share() -> None:
     facts = random_facts()
-    parts = split_by_seed(facts, num_valid=400, num_test=400, seed=1)
+    parts = split_by_seed(facts, shares=Shares(400, 400), seed=1)
     for part in (VALID, TEST):
         assert abs((parts == part).sum() - 400) <= 1
         for relation in range(4):
@@ -49,7 +49,7 @@ def test_every_relation_gives_its_share() -> None:
 def test_the_seed_decides() -> None:
     facts = random_facts()
     one, same, other = (
-        split_by_seed(facts, num_valid=50, num_test=50, seed=seed) for seed in (1, 1, 2)
+        split_by_seed(facts, shares=Shares(50, 50), seed=seed) for seed in (1, 1, 2)
     )
     assert (one == same).all()
     assert (one != other).any()
@@ -58,8 +58,22 @@ def test_the_seed_decides() -> None:
 @given(FACTS, st.integers(0, 5))
 def test_groups_stay_together(facts: np.ndarray, seed: int) -> None:
     groups = np.minimum(facts[:, 0], facts[:, 2])
-    parts = split_by_seed(facts, num_valid=5, num_test=5, seed=seed, groups=groups)
+    try:
+        parts = split_by_seed(facts, shares=Shares(5, 5), seed=seed, groups=groups)
+    except DataError:
+        reject()  # the groups are too large to leave one out
     assert all(len(set(parts[groups == group])) == 1 for group in set(groups))
+
+
+def test_facts_that_are_all_needed_in_training_are_refused() -> None:
+    tree = np.array([(0, 0, tail) for tail in range(1, 50)])
+    with pytest.raises(DataError, match=r"got 49 in here\. Give more facts"):
+        split_by_seed(tree, seed=0, where=" in here")
+    with pytest.raises(DataError, match="got 0"):
+        split_by_seed(tree[:0], seed=0)
+    square = np.array([(head, 0, tail) for head in range(4) for tail in range(4)])
+    parts = split_by_seed(square, seed=0)
+    assert {TRAIN, VALID, TEST} == set(parts.tolist())
 
 
 @given(FACTS, st.data())
@@ -69,9 +83,9 @@ def test_time_never_runs_backwards(facts: np.ndarray, data: st.DataObject) -> No
     )
     if len(set(times)) < 3:
         with pytest.raises(DataError, match="three different times"):
-            split_by_time(facts, times.astype(float), num_valid=3, num_test=3)
+            split_by_time(facts, times.astype(float), shares=Shares(3, 3))
         return
-    cut = split_by_time(facts, times.astype(float), num_valid=3, num_test=3)
+    cut = split_by_time(facts, times.astype(float), shares=Shares(3, 3))
     train, valid, test = (times[cut.parts == part] for part in (TRAIN, VALID, TEST))
     assert len(train)
     assert all(train < cut.valid_from)

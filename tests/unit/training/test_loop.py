@@ -73,8 +73,9 @@ def splits(ring: Dataset) -> TrainingSplits:
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_seed_others(
-    tmp_path: Path, splits: TrainingSplits
+    tmp_path: Path, splits: TrainingSplits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(loop, "LOG_EVERY_SECONDS", math.inf)  # a busy machine adds no lines
     first = finished(splits, config_of(), tmp_path / "first")
     second = finished(splits, config_of(), tmp_path / "second")
     other = finished(splits, config_of(seed=1), tmp_path / "other")
@@ -351,7 +352,11 @@ def test_averaged_weights_are_what_is_kept(splits: TrainingSplits, tmp_path: Pat
     assert not torch.equal(kept[f"average.{name}"], kept[f"model.{name}"])
 
 
-def test_dropped_edges_change_training_and_repeat(splits: TrainingSplits, tmp_path: Path) -> None:
+def test_dropped_edges_change_training_and_repeat(
+    splits: TrainingSplits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "LOG_EVERY_SECONDS", math.inf)  # a busy machine adds no lines
+
     def losses(name: str, dropout: float) -> list[float]:
         finished(splits, config_of(max_epochs=1, edge_dropout=dropout), tmp_path / name)
         events = read_events(tmp_path / name / "events.jsonl")

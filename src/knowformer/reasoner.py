@@ -174,7 +174,8 @@ class Reasoner:
                 known = isinstance(given, Question)
                 yield given if known else self.question(**question_parts(given))
 
-        return AnswerStream(self._engine.stream(resolved(), _options(k, new_only, samples)))
+        options = _options(k, new_only, samples)
+        return AnswerStream(lambda: self._engine.stream(resolved(), options))
 
     def missing_facts(
         self,

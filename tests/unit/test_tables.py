@@ -32,6 +32,20 @@ def test_names_that_look_like_markup_are_shown_as_they_are():
     assert "more" not in text + html
 
 
+def test_printed_or_typed_it_is_a_table_in_plain_text():
+    text = str(Sample())
+    assert repr(Sample()) == text
+    assert "\x1b" not in text
+    assert "[b] & :100:" in text
+    assert text.splitlines()[0] == "[title] <i>"
+
+
+def test_in_a_notebook_names_stand_left_and_numbers_right():
+    html = Sample()._repr_html_()
+    assert '<th style="text-align:left">&lt;name&gt;</th><th>share</th>' in html
+    assert "<td>1,234.50</td>" in html
+
+
 def test_a_data_frame_has_raw_values_and_every_column():
     pytest.importorskip("pandas")
     frame = Sample().to_pandas()

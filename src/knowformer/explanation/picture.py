@@ -175,7 +175,8 @@ def _draw_losses(axis: "Axes", explanation: Explanation) -> None:
         draws = [loss.log_odds for loss in entry.random]
         axis.barh(row + 1, entry.random_log_odds, color=GREY, height=0.8)
         axis.plot(draws, [row + 1] * len(draws), "|", color=INK, markersize=7)
-        names += [f"{entry.size} {entry.pieces} of its {entry.evidence}", "the same at random"]
+        named = f"{entry.size} {entry.pieces} of its {entry.evidence}\n{entry.verdict}"
+        names += [named, "the same at random"]
     places = [2.6 * (number // 2) + number % 2 for number in range(len(names))]
     axis.set_yticks(places, names, fontsize=8)
     axis.axvline(0, color=INK, linewidth=0.8)

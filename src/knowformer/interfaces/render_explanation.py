@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from knowformer.explanation.curves import KINDS, MODES, Curve, FaithfulnessReport, Measure
-from knowformer.explanation.explanation import EvidencePath, Explanation, Faithfulness
+from knowformer.explanation.explanation import EvidencePath, Explanation, mean_of, odds_left
 
 BAR_WIDTH = 12
 
@@ -21,15 +21,15 @@ def render_explanation(explanation: Explanation, *, by_head: bool = False) -> Gr
         parts.append(Padding(explanation.no_paths, (0, 0, 0, 2)))
     else:
         parts.append(_paths_table(explanation))
-    parts.append(Text("Prototypes: entities that the answer attends to and gains by", style="bold"))
+    parts.append(Text("Prototypes: attended entities that the answer gains by", style="bold"))
     if explanation.no_prototypes is not None:
         parts.append(Padding(explanation.no_prototypes, (0, 0, 0, 2)))
     else:
         parts.append(_prototypes_table(explanation))
     if by_head and explanation.heads:
         parts += [Text("Most attended in each layer and head", style="bold"), _heads(explanation)]
-    parts.append(Text("What the answer loses without this evidence", style="bold"))
-    parts.append(_faithfulness_table(explanation.faithfulness))
+    parts.append(Text("How far to trust it: the answer without this evidence", style="bold"))
+    parts.append(_faithfulness_table(explanation))
     return Group(*parts)
 
 
@@ -108,28 +108,28 @@ def _heads(explanation: Explanation, shown: int = 3) -> Table:
     return table
 
 
-def _faithfulness_table(entries: list[Faithfulness]) -> Table:
+def _faithfulness_table(explanation: Explanation) -> Table:
     table = _plain_table()
-    table.add_column("removed")
-    for column in ("log-odds", "score", "probability", "ranks"):
+    table.add_column("without")
+    for column in ("log-odds lost", "odds left", "rank"):
         table.add_column(column, justify="right")
-    for entry in entries:
-        draws = len(entry.random)
-        means = [
-            sum(getattr(loss, name) for loss in entry.random) / draws
-            for name in ("log_odds", "score", "probability", "rank")
-        ]
-        loss = entry.loss
-        named = [loss.log_odds, loss.score, loss.probability, loss.rank]
-        what = f"{entry.size} {entry.pieces}"
-        table.add_row(f"the {what} of its {entry.evidence}", *_losses(named), style="bold")
-        table.add_row(f"{what} at random, {draws} draws", *_losses(means), style="dim")
+    table.add_column("verdict")
+    before = explanation.standing.rank
+    for entry in explanation.faithfulness:
+        what, draws = f"{entry.size} {entry.pieces}", len(entry.random)
+        verdict = f"its {entry.evidence} {entry.verdict}"
+        cells = _losses(entry.loss.log_odds, before + entry.loss.rank)
+        table.add_row(f"the {what} of its {entry.evidence}", *cells, verdict, style="bold")
+        cells = _losses(entry.random_log_odds, before + mean_of(entry.random, "rank"))
+        table.add_row(f"{what} at random, {draws} draws", *cells, "", style="dim")
+    if explanation.without_attention is not None:
+        loss = explanation.without_attention
+        table.add_row("any attention", *_losses(loss.log_odds, before + loss.rank), "", style="dim")
     return table
 
 
-def _losses(values: list[float]) -> list[str]:
-    log_odds, score, probability, rank = values
-    return [f"{log_odds:+.3f}", f"{score:+.3f}", f"{probability:+.4f}", f"{rank:+.1f}"]
+def _losses(log_odds: float, rank: float) -> list[str]:
+    return [f"{log_odds:+.3f}", odds_left(log_odds), f"{rank:.4g}"]
 
 
 def render_report(report: FaithfulnessReport) -> Group:
@@ -150,6 +150,7 @@ def render_report(report: FaithfulnessReport) -> Group:
         f"{report.confidence:.0%} bootstrap intervals over predictions. "
         f"{report.seconds_per_explanation:.2f} s to find the evidence for one."
     )
+    parts += [Text(f"{'; '.join(report.verdicts())}.", style="bold")]
     parts += [Text(note, style="dim"), Text(f"made by: {report.command}", style="dim")]
     return Group(*parts)
 

@@ -25,6 +25,8 @@ class Column:
     is_number: bool = False
     words: tuple[str, str] = ("no", "yes")
     """How False and True are shown."""
+    is_probability: bool = False
+    """Never shown as 0 or 1: that is what it is not, unless it is."""
     is_shown: bool = True
     """Whether people see it too, or pandas alone."""
 
@@ -132,5 +134,10 @@ def _text(value: Any, column: Column) -> str:
     if isinstance(value, bool):
         return column.words[value]
     if isinstance(value, float):
+        least = 10.0**-column.decimals
+        if column.is_probability and 0 < value < least / 2:
+            return f"<{least:.{column.decimals}f}"
+        if column.is_probability and 1 - least / 2 < value < 1:
+            return f">{1 - least:.{column.decimals}f}"
         return f"{value:,.{column.decimals}f}"
     return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)

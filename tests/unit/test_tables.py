@@ -58,3 +58,16 @@ def test_without_pandas_the_message_says_what_to_install(monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ConfigError, match=r"pip install 'knowformer\[frames\]'"):
         Sample().to_pandas()
+
+
+def test_a_probability_is_not_shown_as_certain_unless_it_is():
+    class Chances(Tabular):
+        def table(self) -> TableView:
+            columns = [Column("p", is_number=True, is_probability=True), Column("q")]
+            rows = [[value, value] for value in (0.0, 0.0004, 0.0006, 0.9997, 1.0)]
+            return TableView("chances", columns, rows)
+
+    view = Chances().table()
+    shown = [view.text(row)[0] for row in view.rows]
+    assert shown == ["0.000", "<0.001", "0.001", ">0.999", "1.000"]
+    assert view.text(view.rows[1])[1] == "0.000"

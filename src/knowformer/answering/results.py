@@ -82,7 +82,7 @@ class Answers(Tabular):
             Column("rank", is_number=True),
             Column(self.asks_for),
             *([Column("label")] if labelled else []),
-            Column("probability", is_number=True),
+            Column("probability", is_number=True, is_probability=True),
             Column("score", decimals=2, is_number=True),
             Column("known fact", words=("new", "yes")),
             *(SPREAD_COLUMNS if spread else []),
@@ -179,7 +179,7 @@ class MissingFacts(Tabular):
             Column("relation", is_shown=False),
             Column("tail", is_shown=not tails),
             *([Column("tail label")] if tails else []),
-            Column("probability", is_number=True),
+            Column("probability", is_number=True, is_probability=True),
             Column("score", decimals=2, is_number=True),
         ]
         rows: list[list[Cell]] = [

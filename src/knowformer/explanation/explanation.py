@@ -3,7 +3,7 @@
 Value objects alone: names in, JSON, text and tables out. Ids and tensors stay elsewhere.
 """
 
-from math import exp
+from math import exp, floor, log10
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -123,6 +123,11 @@ class Faithfulness(_Value):
         """The mean log-odds lost without random evidence."""
         return mean_of(self.random, "log_odds")
 
+    @property
+    def title(self) -> str:
+        """What was removed."""
+        return f"its {self.evidence} ({self.size} {self.pieces})"
+
     def sentence(self) -> str:
         """Returns what was found, for people."""
         return (
@@ -141,6 +146,13 @@ def odds_left(lost: float) -> str:
     """Returns what is left of the odds, as a percentage, after log-odds are lost."""
     share = 100 * exp(min(-lost, 50.0))
     return f"{share:.1f} %" if 99 < share < 101 or share < 10 else f"{share:,.0f} %"
+
+
+def same_decimals(values: list[float]) -> list[str]:
+    """Returns numbers with as many decimals as the largest needs for three digits."""
+    most = max(map(abs, values), default=0.0)
+    decimals = 3 if most == 0 else min(9, max(0, 2 - floor(log10(most))))
+    return [f"{value:.{decimals}f}" for value in values]
 
 
 class Explanation(Tabular, _Value):
@@ -258,7 +270,7 @@ class Explanation(Tabular, _Value):
     def __str__(self) -> str:
         here = self.standing
         lines = [
-            f"{self.question()} {self.labels.entity(self.answer)}: rank {here.rank:g} of "
+            f"{self.question()} {self.labels.entity(self.answer)}: rank {here.rank:,g} of "
             f"{self.num_rivals + 1:,}, log-odds {here.log_odds:+.2f}",
             *([] if self.no_paths is None else [self.no_paths]),
             *(f"  {path.weight:+.3f}  {self.path_text(path)}" for path in self.paths),

@@ -8,7 +8,13 @@ from rich.table import Table
 from rich.text import Text
 
 from knowformer.explanation.curves import KINDS, MODES, Curve, FaithfulnessReport, Measure
-from knowformer.explanation.explanation import EvidencePath, Explanation, mean_of, odds_left
+from knowformer.explanation.explanation import (
+    EvidencePath,
+    Explanation,
+    mean_of,
+    odds_left,
+    same_decimals,
+)
 
 BAR_WIDTH = 12
 
@@ -16,7 +22,7 @@ BAR_WIDTH = 12
 def render_explanation(explanation: Explanation, *, by_head: bool = False) -> Group:
     """The answer, its paths, its prototypes, and what removing them did."""
     parts: list[RenderableType] = [_headline(explanation), ""]
-    parts.append(Text("Paths that carry the answer", style="bold"))
+    parts.append(Text("Paths that speak for the answer", style="bold"))
     if explanation.no_paths is not None:
         parts.append(Padding(explanation.no_paths, (0, 0, 0, 2)))
     else:
@@ -38,8 +44,8 @@ def _headline(explanation: Explanation) -> Text:
     line = Text(explanation.question(), style="bold")
     line.append(f" {explanation.labels.entity(explanation.answer)}", style="bold green")
     line.append(
-        f"\nrank {here.rank:g} of {explanation.num_rivals + 1:,}, score {here.score:.2f}, log-odds "
-        f"{here.log_odds:+.2f} against its rivals",
+        f"\nrank {here.rank:,g} of {explanation.num_rivals + 1:,}, score {here.score:.2f}, "
+        f"log-odds {here.log_odds:+.2f} against its rivals",
         style="not bold",
     )
     if explanation.fact_hidden:
@@ -57,9 +63,10 @@ def _paths_table(explanation: Explanation) -> Table:
     table.add_column("loss alone", justify="right")
     table.add_column("path", overflow="fold")
     most = max(path.weight for path in explanation.paths)
-    for path in explanation.paths:
+    weights = same_decimals([path.weight for path in explanation.paths])
+    for path, weight in zip(explanation.paths, weights, strict=True):
         table.add_row(
-            f"{path.weight:.3g}",
+            weight,
             _bar(path.weight / most),
             f"{path.loss.log_odds:+.2f}",
             _path_text(explanation, path),
@@ -84,9 +91,10 @@ def _prototypes_table(explanation: Explanation) -> Table:
     table.add_column("attention", justify="right")
     table.add_column("entity", overflow="fold")
     most = max(prototype.influence for prototype in explanation.prototypes)
-    for prototype in explanation.prototypes:
+    influences = same_decimals([prototype.influence for prototype in explanation.prototypes])
+    for prototype, influence in zip(explanation.prototypes, influences, strict=True):
         table.add_row(
-            f"{prototype.influence:.3g}",
+            influence,
             _bar(prototype.influence / most),
             f"{prototype.attention:.2f}x",
             Text(explanation.labels.entity(prototype.entity), style="cyan"),
@@ -110,21 +118,19 @@ def _heads(explanation: Explanation, shown: int = 3) -> Table:
 
 def _faithfulness_table(explanation: Explanation) -> Table:
     table = _plain_table()
-    table.add_column("without")
+    table.add_column("without", no_wrap=True)
     for column in ("log-odds lost", "odds left", "rank"):
         table.add_column(column, justify="right")
     table.add_column("verdict")
     before = explanation.standing.rank
     for entry in explanation.faithfulness:
-        what, draws = f"{entry.size} {entry.pieces}", len(entry.random)
-        verdict = f"its {entry.evidence} {entry.verdict}"
         cells = _losses(entry.loss.log_odds, before + entry.loss.rank)
-        table.add_row(f"the {what} of its {entry.evidence}", *cells, verdict, style="bold")
+        table.add_row(entry.title, *cells, entry.verdict, style="bold")
         cells = _losses(entry.random_log_odds, before + mean_of(entry.random, "rank"))
-        table.add_row(f"{what} at random, {draws} draws", *cells, "", style="dim")
+        table.add_row(f"  {entry.size} others, mean of {len(entry.random)}", *cells, style="dim")
     if explanation.without_attention is not None:
         loss = explanation.without_attention
-        table.add_row("any attention", *_losses(loss.log_odds, before + loss.rank), "", style="dim")
+        table.add_row("any attention", *_losses(loss.log_odds, before + loss.rank), style="dim")
     return table
 
 

@@ -7,7 +7,13 @@ import torch
 
 from knowformer.explanation.evidence import EvidenceFinder
 from knowformer.explanation.evidence_graph import EvidenceGraph
-from knowformer.explanation.explanation import Loss, Standing, odds_left, verdict_on
+from knowformer.explanation.explanation import (
+    Loss,
+    Standing,
+    odds_left,
+    same_decimals,
+    verdict_on,
+)
 from knowformer.explanation.faithfulness import RandomEvidence, Removal, measure, standing
 from knowformer.explanation.tracing import Prediction
 from knowformer.graph.knowledge_graph import KnowledgeGraph
@@ -137,3 +143,10 @@ def test_a_verdict_tells_what_carries_an_answer_from_what_hardly_matters(
 def test_odds_left_are_exact_where_that_matters(lost: float, left: str) -> None:
     assert odds_left(lost) == left
     assert odds_left(-1e9).endswith("%")
+
+
+def test_numbers_of_a_column_have_the_same_decimals() -> None:
+    assert same_decimals([0.0214, 0.002, 0.00957]) == ["0.0214", "0.0020", "0.0096"]
+    assert same_decimals([123.4, 7.0]) == ["123", "7"]
+    assert same_decimals([0.0]) == ["0.000"]
+    assert same_decimals([]) == []

@@ -77,6 +77,14 @@ class Reasoner:
             threads=threads,
         )
 
+    def __repr__(self) -> str:
+        graph = self.graph
+        return (
+            f"Reasoner(run {str(self.folder)!r}, trained on {self.dataset.name!r}; answers on "
+            f"{len(graph.entities):,} entities, {len(graph.relations):,} relations and "
+            f"{len(graph.facts):,} facts)"
+        )
+
     @classmethod
     def from_pretrained(
         cls,

@@ -34,8 +34,8 @@ def draw_reliability(report: CalibrationReport, path: Path, *, title: str) -> No
         for spine in ("top", "right"):
             axis.spines[spine].set_visible(False)
     axes[0].set_ylabel("share that is true")
-    how = f"{report.candidates}; larger marks have more candidates, bars are 95 % intervals"
-    figure.suptitle(f"{title}: {how}", x=0.01, ha="left", fontsize=9)
+    how = "Larger marks have more candidates; bars are 95 % intervals."
+    figure.suptitle(f"{title}: {report.candidates}\n{how}", x=0.01, ha="left", fontsize=10)
     with atomic_path(path) as temporary:
         figure.savefig(temporary, format=path.suffix.lstrip("."), dpi=150)
 

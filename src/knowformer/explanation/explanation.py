@@ -273,9 +273,12 @@ class Explanation(Tabular, _Value):
             f"{self.question()} {self.labels.entity(self.answer)}: rank {here.rank:,g} of "
             f"{self.num_rivals + 1:,}, log-odds {here.log_odds:+.2f}",
             *([] if self.no_paths is None else [self.no_paths]),
-            *(f"  {path.weight:+.3f}  {self.path_text(path)}" for path in self.paths),
+            *(f"  path {path.weight:+.3f}  {self.path_text(path)}" for path in self.paths),
             *([] if self.no_prototypes is None else [self.no_prototypes]),
-            *(f"  {p.influence:+.4f}  {self.labels.entity(p.entity)}" for p in self.prototypes),
+            *(
+                f"  prototype {p.influence:+.4f}  {self.labels.entity(p.entity)}"
+                for p in self.prototypes
+            ),
             *self.verdicts(),
         ]
         return "\n".join(lines)

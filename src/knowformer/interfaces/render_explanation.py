@@ -34,7 +34,7 @@ def render_explanation(explanation: Explanation, *, by_head: bool = False) -> Gr
         parts.append(_prototypes_table(explanation))
     if by_head and explanation.heads:
         parts += [Text("Most attended in each layer and head", style="bold"), _heads(explanation)]
-    parts.append(Text("How far to trust it: the answer without this evidence", style="bold"))
+    parts.append(Text("How far to trust it: what the answer loses without it", style="bold"))
     parts.append(_faithfulness_table(explanation))
     return Group(*parts)
 
@@ -119,7 +119,7 @@ def _heads(explanation: Explanation, shown: int = 3) -> Table:
 def _faithfulness_table(explanation: Explanation) -> Table:
     table = _plain_table()
     table.add_column("without", no_wrap=True)
-    for column in ("log-odds lost", "odds left", "rank"):
+    for column in ("log-odds", "odds left", "rank"):
         table.add_column(column, justify="right")
     table.add_column("verdict")
     before = explanation.standing.rank

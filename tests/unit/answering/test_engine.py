@@ -115,6 +115,7 @@ def test_results_print_as_tables(reasoner: Reasoner):
     assert answers.answers[2].name in text
     assert repr(answers) == text
     assert "MRR" in str(reasoner.evaluate("valid"))
+    assert "trained on 'nations'; answers on 14 entities, 55 relations" in repr(reasoner)
     missing = reasoner.missing_facts("embassy", k=2)
     assert "relation" not in str(missing)  # it is in the title
     assert "relation" in missing.table().columns[2].name

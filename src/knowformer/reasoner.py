@@ -77,6 +77,14 @@ class Reasoner:
             threads=threads,
         )
 
+    def __repr__(self) -> str:
+        graph = self.graph
+        return (
+            f"Reasoner(run {str(self.folder)!r}, trained on {self.dataset.name!r}; answers on "
+            f"{len(graph.entities):,} entities, {len(graph.relations):,} relations and "
+            f"{len(graph.facts):,} facts)"
+        )
+
     @classmethod
     def from_pretrained(
         cls,
@@ -174,7 +182,8 @@ class Reasoner:
                 known = isinstance(given, Question)
                 yield given if known else self.question(**question_parts(given))
 
-        return AnswerStream(self._engine.stream(resolved(), _options(k, new_only, samples)))
+        options = _options(k, new_only, samples)
+        return AnswerStream(lambda: self._engine.stream(resolved(), options))
 
     def missing_facts(
         self,

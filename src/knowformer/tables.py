@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     import pandas
     from rich.table import Table
 
+PLAIN_WIDTH = 100  # characters of a printed table; its columns are no wider than they need
+
 Cell = str | int | float | bool | None
 
 
@@ -23,6 +25,8 @@ class Column:
     is_number: bool = False
     words: tuple[str, str] = ("no", "yes")
     """How False and True are shown."""
+    is_probability: bool = False
+    """Never shown as 0 or 1: that is what it is not, unless it is."""
     is_shown: bool = True
     """Whether people see it too, or pandas alone."""
 
@@ -50,7 +54,7 @@ class TableView:
 
 
 class Tabular:
-    """A result that is a table: ``to_pandas``, and a rendering in notebooks and with rich."""
+    """A result that is a table: for pandas, in notebooks, with rich, and printed as it is."""
 
     def table(self) -> TableView:
         """Returns the result as a table."""
@@ -65,13 +69,29 @@ class Tabular:
         view = self.table()
         return to_frame([column.name for column in view.columns], view.rows)
 
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        console = Console(width=PLAIN_WIDTH, no_color=True, emoji=False, highlight=False)
+        with console.capture() as captured:
+            console.print(self)
+        return "\n".join(line.rstrip() for line in captured.get().splitlines())
+
+    def __repr__(self) -> str:
+        return str(self)
+
     def _repr_html_(self) -> str:
         view = self.table()
-        head = "".join(f"<th>{escape(column.name)}</th>" for column in view.shown_columns)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in view.text(row)) + "</tr>"
-            for row in view.rows
-        )
+        # Jupyter sets everything to the right; names read better from the left.
+        style = ["" if c.is_number else ' style="text-align:left"' for c in view.shown_columns]
+        names = [column.name for column in view.shown_columns]
+
+        def cells(tag: str, texts: Sequence[str]) -> str:
+            filled = zip(texts, style, strict=True)
+            return "".join(f"<{tag}{how}>{escape(text)}</{tag}>" for text, how in filled)
+
+        head = cells("th", names)
+        body = "".join(f"<tr>{cells('td', view.text(row))}</tr>" for row in view.rows)
         return (
             f"<table><caption><b>{escape(view.title)}</b></caption><thead><tr>{head}</tr></thead>"
             f"<tbody>{body}</tbody></table><p><small>{escape(view.caption)}</small></p>"
@@ -114,5 +134,10 @@ def _text(value: Any, column: Column) -> str:
     if isinstance(value, bool):
         return column.words[value]
     if isinstance(value, float):
+        least = 10.0**-column.decimals
+        if column.is_probability and 0 < value < least / 2:
+            return f"<{least:.{column.decimals}f}"
+        if column.is_probability and 1 - least / 2 < value < 1:
+            return f">{1 - least:.{column.decimals}f}"
         return f"{value:,.{column.decimals}f}"
     return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)

@@ -72,7 +72,9 @@ def test_text_is_readable_at_a_glance_and_uses_labels(
     )
     assert "(Place 3, skip, ?) Place 5" in printed
     assert "Place 3 —next→ Place 4 —next→ Place 5" in printed
-    assert "facts of its paths" in printed
+    assert "its paths (" in printed
+    assert "carry the answer" in printed
+    assert "any attention" in printed
     assert "Most attended in each layer and head" in printed
     assert f"Picture: {tmp_path / 'why.svg'}" in printed
     assert b"Place 4" in (tmp_path / "why.svg").read_bytes()

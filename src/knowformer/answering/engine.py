@@ -1,7 +1,9 @@
 """The engine: questions in ids to ranked answers, in batches of bounded memory.
 
-Questions with the same given entity and relation share one pass of the model, and so do relation
-questions with the same head. A question's answers do not depend on its batch.
+Questions with the same given entity and relation share one pass of the model. A relation question
+takes a pass per relation, whatever its tail: those with the same head share them all, and those
+with other heads are asked side by side, relation by relation, which shares a part of each pass. A
+question's answers do not depend on its batch.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,6 +28,7 @@ from knowformer.model.knowformer import KnowFormer
 from knowformer.queries.known_answers import KnownAnswers
 
 CHUNK = 512  # questions that are grouped together
+RELATION_ROWS = 32  # passes between two reports of progress: a relation question takes many
 REMEMBERED = 200_000  # answers that are kept: about 100 MB
 
 Progress = Callable[[int, int], None]
@@ -142,19 +145,18 @@ class Engine:
         rankings = {q: ranking for q, ranking in found.items() if ranking is not None}
         todo = [q for q in distinct if q not in rankings]
         entity_questions = [q for q in todo if q.relation is not None]
-        by_head: dict[int, list[Question]] = {}
-        for question in todo:
-            if question.relation is None and question.head is not None:
-                by_head.setdefault(question.head, []).append(question)
-        total = options.samples * (len(entity_questions) + len(by_head) * len(self.graph.relations))
+        relation_questions = [q for q in todo if q.relation is None]
+        num_heads = len({q.head for q in relation_questions})
+        total = options.samples * (len(entity_questions) + num_heads * len(self.graph.relations))
         done = _Counter(total, progress)
         # Equal relations side by side: they share their relation vectors.
         pairs = sorted((*self._query(q), n) for n, q in enumerate(entity_questions))
         for first in range(0, len(pairs), self.batch_rows):
             part = [entity_questions[n] for _, _, n in pairs[first : first + self.batch_rows]]
             rankings |= zip(part, self._rank_entities(part, options, done), strict=True)
-        for head, asked in by_head.items():
-            rankings |= zip(asked, self._rank_relations(head, asked, options, done), strict=True)
+        if relation_questions:
+            ranked = self._rank_relations(relation_questions, options, done)
+            rankings |= zip(relation_questions, ranked, strict=True)
         self._remember(options, {q: rankings[q] for q in todo})
         return [self._answers(question, rankings[question]) for question in questions]
 
@@ -211,19 +213,18 @@ class Engine:
         ]
 
     def _rank_relations(
-        self, head: int, questions: list[Question], options: Options, done: "_Counter"
+        self, questions: list[Question], options: Options, done: "_Counter"
     ) -> list[Ranking]:
-        """Ranks (head, r, tail) over every relation r that has a name, for several tails."""
-        tails = torch.tensor([question.tail for question in questions])
+        """Ranks (head, r, tail) over every relation r that has a name."""
         k = min(options.k, len(self.graph.relations))
         draws: list[list[Draw]] = [[] for _ in questions]
         orders: list[list[int]] = []
         known = torch.empty(0)
         for sample in range(options.samples):
-            scores, verdict, known = self._score_relations(head, tails, sample, done)
+            scores, verdict, known = self._score_relations(questions, sample, done)
             for column in range(len(questions)):
                 at = known[:, column] if options.new_only else torch.zeros_like(known[:, column])
-                likely = Verdict(verdict.probability[:, column], verdict.log_odds[:, column])
+                likely = verdict[:, column]
                 order = [n for n in likely.order().tolist() if not at[n]]
                 if sample == 0:
                     orders.append(order[:k])
@@ -251,22 +252,33 @@ class Engine:
         ]
 
     def _score_relations(
-        self, head: int, tails: Int[Tensor, " T"], sample: int, done: "_Counter"
+        self, questions: list[Question], sample: int, done: "_Counter"
     ) -> tuple[Floats, Verdict, Bool[Tensor, "R T"]]:
-        scores: list[Tensor] = []
-        known: list[Tensor] = []
-        verdicts: list[Verdict] = []
-        for relations in torch.arange(len(self.graph.relations)).split(self.batch_rows):
-            batch = self.score(torch.full_like(relations, head), relations, sample=sample)
-            scores.append(batch.scores[:, tails])
-            known.append(batch.known[:, tails])
-            verdicts.append(self.judge.judge(scores[-1], batch.context))
-            done.add(len(relations))
-        together = Verdict(
-            np.concatenate([v.probability for v in verdicts]),
-            np.concatenate([v.log_odds for v in verdicts]),
-        )
-        return torch.cat(scores).double().numpy(), together, torch.cat(known)
+        """Scores every relation between each question's head and tail.
+
+        A probability needs the scores of all entities, not of the tail alone, so a relation costs a
+        whole pass of the model. Relation by relation, the heads share what a relation makes alike.
+        """
+        asked = torch.tensor([(q.head, q.tail) for q in questions])
+        heads, head_of = torch.unique(asked[:, 0], return_inverse=True)
+        num_relations = len(self.graph.relations)
+        scores = np.zeros((num_relations, len(questions)))
+        verdict = Verdict(np.zeros_like(scores), np.zeros_like(scores))
+        known = torch.zeros(num_relations, len(questions), dtype=torch.bool)
+        pairs = torch.cartesian_prod(torch.arange(num_relations), torch.arange(len(heads)))
+        for part in pairs.split(min(self.batch_rows, RELATION_ROWS)):
+            relations, numbers = part.unbind(1)
+            batch = self.score(heads[numbers], relations, sample=sample)
+            rows, columns = torch.nonzero(numbers[:, None] == head_of, as_tuple=True)
+            tails, at = asked[columns, 1], (relations[rows].numpy(), columns.numpy())
+            found = batch.scores[rows, tails]
+            judged = self.judge.judge(found[:, None], batch.context.take(rows.numpy()))
+            scores[at] = found.double().numpy()
+            verdict.probability[at] = judged.probability[:, 0]
+            verdict.log_odds[at] = judged.log_odds[:, 0]
+            known[relations[rows], columns] = batch.known[rows, tails]
+            done.add(len(part))
+        return scores, verdict, known
 
     def _make_answers(
         self,

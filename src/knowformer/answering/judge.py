@@ -1,6 +1,7 @@
 """Judge: scores to probabilities, calibrated where a calibration exists, and comparable keys."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,6 +33,10 @@ class Context:
     num_candidates: Floats
     total: Floats  # log of the sum of exp(score) over all entities
 
+    def take(self, rows: Ints) -> "Context":
+        """Returns these rows, in this order."""
+        return Context(*(getattr(self, field.name)[rows] for field in fields(self)))
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -39,6 +44,9 @@ class Verdict:
 
     probability: Floats
     log_odds: Floats
+
+    def __getitem__(self, at: Any) -> "Verdict":
+        return Verdict(self.probability[at], self.log_odds[at])
 
     def order(self) -> Ints:
         """Returns positions from most to least probable."""

@@ -42,8 +42,7 @@ class _Best:
 
     def best(self, k: int) -> "_Best":
         at = self.verdict.order()[:k]
-        verdict = Verdict(self.verdict.probability[at], self.verdict.log_odds[at])
-        return _Best(self.given[at], self.found[at], self.score[at], verdict)
+        return _Best(self.given[at], self.found[at], self.score[at], self.verdict[at])
 
 
 def find_missing_facts(
@@ -76,7 +75,7 @@ def find_missing_facts(
             heads[:, None].expand_as(top.indices).numpy()[finite],
             top.indices.numpy()[finite],
             top.values.double().numpy()[finite],
-            Verdict(verdict.probability[finite], verdict.log_odds[finite]),
+            verdict[finite],
         )
         best = (found if best is None else best.joined(found)).best(k)
         num_candidates += int((~batch.known).sum())

@@ -1,6 +1,6 @@
 """What an answer consists of: Answer, Answers, MissingFacts; each prints as a table."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -45,7 +45,7 @@ class Answer:
     spread: Spread | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Answers(Tabular):
     """The best candidates for a question, best first."""
 
@@ -82,7 +82,7 @@ class Answers(Tabular):
             Column("rank", is_number=True),
             Column(self.asks_for),
             *([Column("label")] if labelled else []),
-            Column("probability", is_number=True),
+            Column("probability", is_number=True, is_probability=True),
             Column("score", decimals=2, is_number=True),
             Column("known fact", words=("new", "yes")),
             *(SPREAD_COLUMNS if spread else []),
@@ -117,16 +117,19 @@ def _spread_cells(spread: Spread | None) -> list[Cell]:
 
 
 class AnswerStream:
-    """Answers to many questions, made while they are iterated over, in the questions' order."""
+    """Answers to many questions, made while they are iterated over, in the questions' order.
 
-    def __init__(self, answers: Iterator[Answers]) -> None:
-        self._answers = answers
+    It may be iterated over again if the questions may be: those of a list, not of a generator.
+    """
+
+    def __init__(self, answer: Callable[[], Iterator[Answers]]) -> None:
+        self._answer = answer
 
     def __iter__(self) -> Iterator[Answers]:
-        return self._answers
+        return self._answer()
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Answers all that is left and returns one row per answer."""
+        """Answers all questions and returns one row per answer."""
         columns = ["question", "head", "relation", "tail", "asks_for", "rank", "score"]
         rows: list[Sequence[Cell]] = [
             (number, h, r, t, some.asks_for, a.rank, a.score, a.probability, a.known)
@@ -135,10 +138,8 @@ class AnswerStream:
         ]
         return to_frame([*columns, "probability", "known"], rows)
 
-    def _repr_html_(self) -> str:
-        return (
-            "<p>Answers to many questions: iterate over them, or call <code>.to_pandas()</code></p>"
-        )
+    def __repr__(self) -> str:
+        return "Answers to many questions: iterate over them, or call .to_pandas()"
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ class MissingFact:
     tail_label: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MissingFacts(Tabular):
     """The most probable new facts of a relation, best first."""
 
@@ -167,16 +168,26 @@ class MissingFacts(Tabular):
 
     def table(self) -> TableView:
         """Returns the facts, most probable first."""
-        labelled = any(fact.head_label or fact.tail_label for fact in self.facts)
-        names = ["rank", "head", "relation", "tail", "probability", "score"]
+        # The relation is in the title, and a readable name stands for its id where people read.
+        heads, tails = (
+            any(getattr(fact, f"{side}_label") for fact in self.facts) for side in ("head", "tail")
+        )
         columns = [
-            Column(n, decimals=2 if n == "score" else 3, is_number=n in {"rank", *names[4:]})
-            for n in names
+            Column("rank", is_number=True),
+            Column("head", is_shown=not heads),
+            *([Column("head label")] if heads else []),
+            Column("relation", is_shown=False),
+            Column("tail", is_shown=not tails),
+            *([Column("tail label")] if tails else []),
+            Column("probability", is_number=True, is_probability=True),
+            Column("score", decimals=2, is_number=True),
         ]
-        columns += [Column("head label"), Column("tail label")] if labelled else []
         rows: list[list[Cell]] = [
-            [f.rank, f.head, f.relation, f.tail, f.probability, f.score]
-            + ([f.head_label, f.tail_label] if labelled else [])
+            [
+                *(f.rank, f.head, *([f.head_label or f.head] if heads else [])),
+                *(f.relation, f.tail, *([f.tail_label or f.tail] if tails else [])),
+                *(f.probability, f.score),
+            ]
             for f in self.facts
         ]
         caption = (

@@ -10,7 +10,7 @@ LARGEST = 220.0  # area of the largest mark, in points
 
 
 def draw_reliability(report: CalibrationReport, path: Path, *, title: str) -> None:
-    """Draws both reliabilities; a mark's area grows with the logarithm of its share."""
+    """Draws both reliabilities; marks grow with the candidates of a bin, bars are intervals."""
     from matplotlib.figure import Figure  # heavy, and an extra: loaded only to draw
 
     figure = Figure(figsize=(8.4, 4.4), layout="constrained")
@@ -24,7 +24,7 @@ def draw_reliability(report: CalibrationReport, path: Path, *, title: str) -> No
         axis.plot([0, 1], [0, 1], color="#d9480f", linewidth=1, linestyle="--")
         mean = [b.mean_probability for b in bins]
         true = [b.share_true for b in bins]
-        axis.plot(mean, true, color=color, linewidth=1.2, alpha=0.6)
+        axis.vlines(mean, [b.low for b in bins], [b.high for b in bins], color=color, alpha=0.6)
         axis.scatter(mean, true, s=[_area(b) for b in bins], color=color, alpha=0.9, zorder=3)
         axis.set_title(f"{name}: error {figure_of_error:.4f}", loc="left", fontsize=10)
         axis.set_xlabel("mean probability of a bin")
@@ -34,7 +34,8 @@ def draw_reliability(report: CalibrationReport, path: Path, *, title: str) -> No
         for spine in ("top", "right"):
             axis.spines[spine].set_visible(False)
     axes[0].set_ylabel("share that is true")
-    figure.suptitle(f"{title}; {report.candidates}", x=0.01, ha="left", fontsize=10)
+    how = "Larger marks have more candidates; bars are 95 % intervals."
+    figure.suptitle(f"{title}: {report.candidates}\n{how}", x=0.01, ha="left", fontsize=10)
     with atomic_path(path) as temporary:
         figure.savefig(temporary, format=path.suffix.lstrip("."), dpi=150)
 

@@ -37,6 +37,9 @@ class ReliabilityBin(BaseModel):
     mean_probability: float
     share_true: float
     share_of_candidates: float
+    low: float
+    high: float
+    """About where the share would lie with more candidates: Wilson's interval, 95 %."""
 
 
 class CalibrationReport(BaseModel):
@@ -105,14 +108,27 @@ def reliability(probability: Floats, rows: Candidates) -> list[ReliabilityBin]:
     for at in (number == n for n in range(BINS)):
         weight = rows.weight[at]
         if len(weight):
+            share_true = float(np.average(rows.is_true[at], weights=weight))
+            # Weighted candidates tell as much as this number of equal ones (Kish).
+            low, high = wilson_interval(share_true, weight.sum() ** 2 / (weight**2).sum())
             bins.append(
                 ReliabilityBin(
                     mean_probability=float(np.average(probability[at], weights=weight)),
-                    share_true=float(np.average(rows.is_true[at], weights=weight)),
+                    share_true=share_true,
                     share_of_candidates=float(weight.sum() / total),
+                    low=low,
+                    high=high,
                 )
             )
     return bins
+
+
+def wilson_interval(share: float, number: float, z: float = 1.96) -> tuple[float, float]:
+    """Returns an interval of a share that was counted in ``number`` cases; never empty."""
+    scale = 1 + z * z / number
+    middle = (share + z * z / (2 * number)) / scale
+    half = z * np.sqrt(share * (1 - share) / number + (z / (2 * number)) ** 2) / scale
+    return float(max(0.0, middle - half)), float(min(1.0, middle + half))
 
 
 def expected_calibration_error(probability: Floats, rows: Candidates) -> float:

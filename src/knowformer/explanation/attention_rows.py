@@ -1,7 +1,7 @@
-"""What one entity attends to: one row of the attention, never a V x V matrix (eq. 8 to 10).
+"""What entities attend to, with a weight on each that is attended to (eq. 8 to 10).
 
-Row u gathers [V * v_u + sum_w kappa(q_u, k_w) v_w] / [V + sum_w kappa(q_u, k_w)], which costs as
-much as scoring one entity.
+Row u gathers [V * v_u + sum_w kappa(q_u, k_w) v_w] / [V + sum_w kappa(q_u, k_w)]. With the linear
+similarity and with random features kappa is a product, so no V x V matrix is made.
 """
 
 import math
@@ -19,38 +19,40 @@ def row_similarity(
     query_key_states: Float[Tensor, "1 V D"], entity: int, weights: AttendWeights, num_heads: int
 ) -> Float[Tensor, "H V"]:
     """Returns kappa(q_u, k_w) of one entity u with every entity w, per head."""
-    states = query_key_states[0]
-    own = states[entity : entity + 1]
-    (wq, wk), (bq, bk) = weights.maps[:2], weights.rows[:2]
-    q = normalize(_split_heads(own @ wq + bq, num_heads), dim=-1)
-    k = normalize(_split_heads(states @ wk + bk, num_heads), dim=-1)
-    if weights.similarity == "linear":
-        return 1 + (k @ q.mT).squeeze(-1)
-    if weights.similarity == "exponential":
-        return torch.exp((k @ q.mT).squeeze(-1))
-    assert weights.features is not None
-    directions = weights.features.to(q.dtype)
-    return (_features(k, directions) @ _features(q, directions).mT).squeeze(-1)
+    q, k = _queries_and_keys(query_key_states[0], weights, num_heads)
+    return _similarity(q[:, entity : entity + 1], k, weights).squeeze(1)
 
 
-def gather_row(
-    similarity: Float[Tensor, "H V"], value_states: Float[Tensor, "1 V D"], entity: int
-) -> Float[Tensor, "1 1 D"]:
-    """Returns what an entity gathers: its own value with weight V, and all values by similarity."""
-    num_heads, num_entities = similarity.shape
+def gather(
+    query_key_states: Float[Tensor, "1 V D"],
+    value_states: Float[Tensor, "1 V D"],
+    attended: Float[Tensor, "H V"],
+    weights: AttendWeights,
+) -> Float[Tensor, "1 V D"]:
+    """Returns what every entity gathers when each attended entity counts by a weight.
+
+    An entity's own value, which counts V times, is not weighed.
+    """
+    num_heads, num_entities = attended.shape
+    q, k = _queries_and_keys(query_key_states[0], weights, num_heads)
     v = _split_heads(value_states[0], num_heads)
-    total = num_entities * v[:, entity] + (similarity[:, None] @ v).squeeze(1)
-    attention_mass = num_entities + similarity.sum(1, keepdim=True)
-    return (total / attention_mass).reshape(1, 1, -1)
+    # The masses are a last column of the values: both are sums over the attended.
+    counted = attended[..., None] * torch.cat([v, torch.ones_like(v[..., :1])], -1)
+    if weights.similarity == "exponential":
+        sums = _similarity(q, k, weights) @ counted
+    else:
+        sums = _features(q, weights) @ (_features(k, weights).mT @ counted)
+    gathered = (num_entities * v + sums[..., :-1]) / (num_entities + sums[..., -1:])
+    return gathered.transpose(0, 1).flatten(1)[None]
 
 
 @dataclass(frozen=True)
 class AttentionRows:
     """What an answer attends to in every layer and head, and what that did for it.
 
-    ``lift`` is attention over even attention: kappa(q_u, k_w) over its mean. ``influence`` is the
-    attention weight of w times what w's value says for the answer beyond what the answer gathers
-    anyway: to first order, the log-odds lost when the answer no longer attends to w.
+    ``lift`` is attention over even attention in the answer's row: kappa(q_u, k_w) over its mean.
+    ``influence`` is, to first order, the log-odds that the answer loses when no entity attends to w
+    any longer. All rows count: what w gives to rivals as much as to the answer is no reason.
     """
 
     lift: Float[Tensor, "L H V"]
@@ -79,9 +81,27 @@ def _split_heads(rows: Float[Tensor, "N D"], num_heads: int) -> Float[Tensor, "H
     return rows.unflatten(-1, (num_heads, -1)).transpose(0, 1)
 
 
-def _features(
-    unit: Float[Tensor, "H N C"], directions: Float[Tensor, "H C F"]
-) -> Float[Tensor, "H N F"]:
-    """Positive random features, whose inner product estimates exp(q.k)."""
+def _queries_and_keys(
+    states: Float[Tensor, "V D"], weights: AttendWeights, num_heads: int
+) -> tuple[Float[Tensor, "H V C"], Float[Tensor, "H V C"]]:
+    (wq, wk), (bq, bk) = weights.maps[:2], weights.rows[:2]
+    q, k = (_split_heads(states @ w + b, num_heads) for w, b in ((wq, bq), (wk, bk)))
+    return normalize(q, dim=-1), normalize(k, dim=-1)
+
+
+def _similarity(
+    q: Float[Tensor, "H N C"], k: Float[Tensor, "H V C"], weights: AttendWeights
+) -> Float[Tensor, "H N V"]:
+    if weights.similarity == "exponential":
+        return torch.exp(q @ k.mT)
+    return _features(q, weights) @ _features(k, weights).mT
+
+
+def _features(unit: Float[Tensor, "H N C"], weights: AttendWeights) -> Float[Tensor, "H N F"]:
+    """Features whose inner product is 1 + q.k, or estimates exp(q.k)."""
+    if weights.similarity == "linear":
+        return torch.cat([torch.ones_like(unit[..., :1]), unit], -1)
+    assert weights.features is not None
+    directions = weights.features.to(unit.dtype)
     exponent = unit @ directions - 0.5 * unit.square().sum(-1, keepdim=True)
     return torch.exp(exponent) / math.sqrt(directions.shape[-1])

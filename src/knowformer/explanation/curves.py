@@ -1,8 +1,8 @@
 """Faithfulness over a test set: deletion and insertion curves, with bootstrap intervals.
 
 Deletion removes the first pieces of evidence, then more, and says what the answer loses. Insertion
-starts from no facts at all, or from an answer that attends to itself alone, gives the first pieces
-back, and says what the answer gains. Beside each stands random evidence of the same size.
+starts from no facts at all, or from entities of which none attends to another, gives the first
+pieces back, and says what the answer gains. Beside each stands random evidence of the same size.
 """
 
 import time
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
 from knowformer.explanation.evidence import Evidence, EvidenceFinder
-from knowformer.explanation.explanation import EvidenceKind, Standing
+from knowformer.explanation.explanation import EvidenceKind, Standing, verdict_on
 from knowformer.explanation.faithfulness import Ask, RandomEvidence, Removal, standing
 from knowformer.explanation.tracing import Prediction
 from knowformer.seeding import derive_seed
@@ -29,6 +29,11 @@ CONFIDENCE = 0.95
 Mode = Literal["deletion", "insertion"]
 Measure = Literal["log_odds", "score", "probability", "reciprocal_rank"]
 MEASURES: tuple[Measure, ...] = ("log_odds", "score", "probability", "reciprocal_rank")
+TITLES: dict[EvidenceKind, str] = {
+    "paths": "The facts of {} paths",
+    "prototypes": "the {} prototypes",
+    "attended": "the {} most attended entities",
+}
 KINDS: tuple[EvidenceKind, ...] = ("paths", "prototypes", "attended")
 MODES: tuple[Mode, ...] = ("deletion", "insertion")
 
@@ -86,6 +91,17 @@ class FaithfulnessReport(Tabular, BaseModel):
         wanted = (evidence, mode, measure)
         return next((c for c in self.curves if (c.evidence, c.mode, c.measure) == wanted), None)
 
+    def verdicts(self) -> list[str]:
+        """Returns a sentence for each kind of evidence: how far to trust it, on average."""
+        said: list[str] = []
+        for kind in KINDS:
+            curve = self.curve(kind, "deletion", "log_odds")
+            if curve is not None:
+                most = curve.points[-1]
+                verdict = verdict_on(most.named, most.random, beats_random=most.low > 0)
+                said.append(f"{TITLES[kind].format(most.size)} {verdict}")
+        return said
+
     def table(self) -> TableView:
         """Returns every point of every curve."""
         names = ("named", "random", "difference", "low", "high")
@@ -104,6 +120,7 @@ class FaithfulnessReport(Tabular, BaseModel):
             title=f"{self.dataset}: faithfulness over {self.num_predictions:,} predictions",
             columns=columns,
             rows=rows,
+            caption="; ".join(self.verdicts()),
         )
 
 

@@ -98,6 +98,9 @@ class Explainer:
             attended=self._attended(rows, evidence.attended),
             heads=self._heads(rows, prediction.answer, num_prototypes),
             no_prototypes=_why_no_prototypes(evidence),
+            without_attention=(
+                None if rows is None else Loss.between(before, removal.attending_alone([]))
+            ),
             faithfulness=_faithfulness(evidence, prediction, removal, before, num_draws, random),
             seconds=round(time.perf_counter() - started, 3),
         )
@@ -199,7 +202,7 @@ def _why_no_prototypes(evidence: Evidence) -> str | None:
         return None
     if evidence.trace.attention is None:
         return "This model has no attention (model.attention is false), so it has no prototypes."
-    return "The answer gains by no entity that it attends to."
+    return "The answer gains by no entity that is attended to."
 
 
 def _faithfulness(

@@ -3,6 +3,7 @@
 Value objects alone: names in, JSON, text and tables out. Ids and tensors stay elsewhere.
 """
 
+from math import exp, floor, log10
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -11,6 +12,19 @@ from knowformer.graph.labels import Labels
 from knowformer.tables import Cell, Column, TableView, Tabular
 
 EvidenceKind = Literal["paths", "prototypes", "attended"]
+Verdict = Literal["carry the answer", "contribute", "hardly matter", "are no better than random"]
+
+CARRIES, CONTRIBUTES = 1.0, 0.1  # log-odds lost: odds that fall below 0.37, and below 0.90
+
+
+def verdict_on(lost: float, at_random: float, *, beats_random: bool) -> Verdict:
+    """Says how far an answer rests on evidence, by the log-odds lost without it."""
+    if not beats_random:
+        return "are no better than random"
+    worth = min(lost, lost - at_random)
+    if worth < CONTRIBUTES:
+        return "hardly matter"
+    return "contribute" if worth < CARRIES else "carry the answer"
 
 
 class _Value(BaseModel):
@@ -70,13 +84,13 @@ class EvidencePath(_Value):
 
 
 class Attended(_Value):
-    """An entity that the answer attends to."""
+    """An entity that is attended to."""
 
     entity: str
     influence: float
-    """Log-odds lost when the answer no longer attends to it, to first order."""
+    """Log-odds that the answer loses when none attends to the entity, to first order."""
     attention: float
-    """Attention over even attention: 2 is twice the mean."""
+    """The answer's attention to it over even attention: 2 is twice the mean."""
 
 
 class HeadAttention(_Value):
@@ -96,6 +110,8 @@ class Faithfulness(_Value):
     loss: Loss
     random: list[Loss]
     """One for each draw of other evidence, as near to the question."""
+    verdict: Verdict
+    """How far the answer rests on this evidence, in words."""
 
     @property
     def pieces(self) -> str:
@@ -105,7 +121,38 @@ class Faithfulness(_Value):
     @property
     def random_log_odds(self) -> float:
         """The mean log-odds lost without random evidence."""
-        return sum(loss.log_odds for loss in self.random) / max(1, len(self.random))
+        return mean_of(self.random, "log_odds")
+
+    @property
+    def title(self) -> str:
+        """What was removed."""
+        return f"its {self.evidence} ({self.size} {self.pieces})"
+
+    def sentence(self) -> str:
+        """Returns what was found, for people."""
+        return (
+            f"Its {self.evidence} {self.verdict}: without their {self.size} {self.pieces} its odds "
+            f"are {odds_left(self.loss.log_odds)} of what they were, without others at random "
+            f"{odds_left(self.random_log_odds)}"
+        )
+
+
+def mean_of(losses: list[Loss], measure: str) -> float:
+    """Returns the mean of one measure; zero of nothing."""
+    return sum(getattr(loss, measure) for loss in losses) / max(1, len(losses))
+
+
+def odds_left(lost: float) -> str:
+    """Returns what is left of the odds, as a percentage, after log-odds are lost."""
+    share = 100 * exp(min(-lost, 50.0))
+    return f"{share:.1f} %" if 99 < share < 101 or share < 10 else f"{share:,.0f} %"
+
+
+def same_decimals(values: list[float]) -> list[str]:
+    """Returns numbers with as many decimals as the largest needs for three digits."""
+    most = max(map(abs, values), default=0.0)
+    decimals = 3 if most == 0 else min(9, max(0, 2 - floor(log10(most))))
+    return [f"{value:.{decimals}f}" for value in values]
 
 
 class Explanation(Tabular, _Value):
@@ -123,11 +170,13 @@ class Explanation(Tabular, _Value):
     no_paths: str | None
     """Why there are none, if there are none."""
     prototypes: list[Attended]
-    """Entities that the answer attends to and gains by, the most influential first."""
+    """Entities that are attended to and that the answer gains by, the most influential first."""
     attended: list[Attended]
     """Entities with the largest attention, whatever it does for the answer."""
     heads: list[HeadAttention]
     no_prototypes: str | None
+    without_attention: Loss | None
+    """What the answer loses when no entity attends to others: the most that prototypes can do."""
     faithfulness: list[Faithfulness]
     seconds: float
     entity_labels: dict[str, str] = {}
@@ -190,6 +239,10 @@ class Explanation(Tabular, _Value):
         """Returns what removing this kind of evidence cost, if there was any."""
         return next((entry for entry in self.faithfulness if entry.evidence == evidence), None)
 
+    def verdicts(self) -> list[str]:
+        """Returns a sentence for each kind of evidence: how far to trust it."""
+        return [entry.sentence() for entry in self.faithfulness]
+
     def table(self) -> TableView:
         """Returns the evidence as a table, a row for each path and each prototype."""
         columns = [
@@ -211,26 +264,21 @@ class Explanation(Tabular, _Value):
             title=f"{self.question()} {self.labels.entity(self.answer)}",
             columns=columns,
             rows=[*paths, *prototypes],
-            caption="; ".join(filter(None, [self.no_paths, self.no_prototypes, *self._removals()])),
+            caption="; ".join(filter(None, [self.no_paths, self.no_prototypes, *self.verdicts()])),
         )
-
-    def _removals(self) -> list[str]:
-        return [
-            f"without the {entry.size} {entry.pieces} of its {entry.evidence} the log-odds change "
-            f"by {-entry.loss.log_odds:+.3f}, without others at random by "
-            f"{-entry.random_log_odds:+.3f}"
-            for entry in self.faithfulness
-        ]
 
     def __str__(self) -> str:
         here = self.standing
         lines = [
-            f"{self.question()} {self.labels.entity(self.answer)}: rank {here.rank:g} of "
+            f"{self.question()} {self.labels.entity(self.answer)}: rank {here.rank:,g} of "
             f"{self.num_rivals + 1:,}, log-odds {here.log_odds:+.2f}",
             *([] if self.no_paths is None else [self.no_paths]),
-            *(f"  {path.weight:+.3f}  {self.path_text(path)}" for path in self.paths),
+            *(f"  path {path.weight:+.3f}  {self.path_text(path)}" for path in self.paths),
             *([] if self.no_prototypes is None else [self.no_prototypes]),
-            *(f"  {p.influence:+.4f}  {self.labels.entity(p.entity)}" for p in self.prototypes),
-            *self._removals(),
+            *(
+                f"  prototype {p.influence:+.4f}  {self.labels.entity(p.entity)}"
+                for p in self.prototypes
+            ),
+            *self.verdicts(),
         ]
         return "\n".join(lines)

@@ -15,7 +15,14 @@ from torch import Tensor
 
 from knowformer.evaluation.ranks import filtered_ranks
 from knowformer.explanation.evidence_graph import EvidenceGraph, Integers
-from knowformer.explanation.explanation import EvidenceKind, Faithfulness, Loss, Standing
+from knowformer.explanation.explanation import (
+    EvidenceKind,
+    Faithfulness,
+    Loss,
+    Standing,
+    mean_of,
+    verdict_on,
+)
 from knowformer.explanation.tracing import Prediction, Tracer
 from knowformer.kernels.interface import Edges
 
@@ -52,11 +59,11 @@ class Removal:
         return self._ask(self._graph.only(facts))
 
     def without_attending(self, entities: Collection[int]) -> Standing:
-        """Asks with an answer that does not attend to these entities, in any layer or head."""
+        """Asks with these entities attended to by none, in any layer or head."""
         return self._ask(self._graph.edges, self._weights(entities, inside=0.0))
 
     def attending_alone(self, entities: Collection[int]) -> Standing:
-        """Asks with an answer that attends to these entities and itself, and to no others."""
+        """Asks with these entities and the answer attended to, and no others."""
         return self._ask(self._graph.edges, self._weights(entities, inside=1.0))
 
     def _ask(self, edges: Edges, attended: Float[Tensor, " V"] | None = None) -> Standing:
@@ -65,7 +72,7 @@ class Removal:
     def _weights(self, entities: Collection[int], *, inside: float) -> Float[Tensor, " V"]:
         weights = torch.full((self._graph.num_entities,), 1.0 - inside)
         weights[list(entities)] = inside
-        # What an answer makes of its own value is not evidence: it stays.
+        # The answer is no evidence for itself: it stays.
         weights[self._prediction.answer] = 1.0
         return weights
 
@@ -119,9 +126,16 @@ def measure(
 ) -> Faithfulness:
     """Removes the named evidence, then as often random evidence in its place."""
     draws = [others.draw(named, random) for _ in range(num_draws)]
+    loss = Loss.between(before, ask_without(named))
+    at_random = [Loss.between(before, ask_without(draw)) for draw in draws]
     return Faithfulness(
         evidence=kind,
         size=len(named),
-        loss=Loss.between(before, ask_without(named)),
-        random=[Loss.between(before, ask_without(draw)) for draw in draws],
+        loss=loss,
+        random=at_random,
+        verdict=verdict_on(
+            loss.log_odds,
+            mean_of(at_random, "log_odds"),
+            beats_random=all(loss.log_odds > other.log_odds for other in at_random),
+        ),
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from knowformer.atomic_files import atomic_path
 from knowformer.errors import ConfigError
 from knowformer.explanation.curves import KINDS, MODES, Curve, FaithfulnessReport
-from knowformer.explanation.explanation import EvidenceKind, Explanation
+from knowformer.explanation.explanation import EvidenceKind, Explanation, same_decimals
 from knowformer.explanation.path_layout import PathLayout, PlacedFact, lay_out, shorten, smooth
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _explanation_figure(explanation: Explanation) -> "Figure":
     question = f"{explanation.question()}  {explanation.labels.entity(explanation.answer)}"
     figure.suptitle(
         "\n".join(textwrap.wrap(question, round(11 * width))) + "\n"
-        f"rank {here.rank:g} of {explanation.num_rivals + 1:,}, log-odds {here.log_odds:+.2f}",
+        f"rank {here.rank:,g} of {explanation.num_rivals + 1:,}, log-odds {here.log_odds:+.2f}",
         fontsize=11,
         color=INK,
         x=0.01,
@@ -78,7 +78,7 @@ def _explanation_figure(explanation: Explanation) -> "Figure":
 
 def _draw_paths(axis: "Axes", explanation: Explanation, layout: PathLayout) -> None:
     axis.set_axis_off()
-    axis.set_title("Paths that carry the answer", loc="left", fontsize=10)
+    axis.set_title("Paths that speak for the answer", loc="left", fontsize=10)
     if explanation.no_paths is not None:
         text = "\n".join(textwrap.wrap(explanation.no_paths, 110))
         axis.text(0.0, 0.5, text, fontsize=9, color=INK, va="center")
@@ -157,8 +157,9 @@ def _draw_prototypes(axis: "Axes", explanation: Explanation) -> None:
     axis.barh(rows, [each.influence for each in shown], color=BLUE, height=0.68)
     names = [shorten(explanation.labels.entity(each.entity), 34, lines=1) for each in shown]
     axis.set_yticks(rows, names, fontsize=8)
-    for row, each in zip(rows, shown, strict=True):
-        text = f" {each.influence:.3g}  (attention {each.attention:.1f}x)"
+    influences = same_decimals([each.influence for each in shown])
+    for row, each, influence in zip(rows, shown, influences, strict=True):
+        text = f" {influence}  (attention {each.attention:.1f}x)"
         axis.text(each.influence, row, text, va="center", fontsize=7.5, color=INK)
     axis.set_xlim(0, 1.55 * max(each.influence for each in shown))
     axis.invert_yaxis()
@@ -175,12 +176,12 @@ def _draw_losses(axis: "Axes", explanation: Explanation) -> None:
         draws = [loss.log_odds for loss in entry.random]
         axis.barh(row + 1, entry.random_log_odds, color=GREY, height=0.8)
         axis.plot(draws, [row + 1] * len(draws), "|", color=INK, markersize=7)
-        names += [f"{entry.size} {entry.pieces} of its {entry.evidence}", "the same at random"]
+        names += [f"{entry.title}\n{entry.verdict}", "others at random"]
     places = [2.6 * (number // 2) + number % 2 for number in range(len(names))]
     axis.set_yticks(places, names, fontsize=8)
     axis.axvline(0, color=INK, linewidth=0.8)
     axis.tick_params(axis="x", labelsize=8)
-    axis.invert_yaxis()
+    axis.set_ylim(4.2, -0.6)  # room for two kinds, so that one alone has bars of the same height
     _bare(axis, "bottom")
     if not names:
         axis.set_axis_off()

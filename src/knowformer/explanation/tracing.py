@@ -1,8 +1,8 @@
-"""The model with a weight on every message and on every entity that the answer attends to.
+"""The model with a weight on every message and on every entity that is attended to.
 
 With all weights at one the scores are the model's own. Their gradients say what each message and
 each attended entity does for an answer; a weight of zero takes it away. The pass is the model's
-own: only the sum of a hop and one row of the attention are written out again.
+own: only the sum of a hop and the sums of the attention are written out again.
 """
 
 import copy
@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag, layer_norm
 
 from knowformer.errors import DataError
-from knowformer.explanation.attention_rows import AttentionRows, gather_row, row_similarity
+from knowformer.explanation.attention_rows import AttentionRows, gather, row_similarity
 from knowformer.kernels.interface import (
     AttendWeights,
     Backend,
@@ -85,7 +85,7 @@ class Tracer:
         Args:
             prediction: the query and its answer.
             edges: the graph's edges, or those that are left of them.
-            attended: a weight on each entity that the answer attends to, in every layer and head.
+            attended: a weight on each entity as others attend to it, in every layer and head.
         """
         model = self.model
         if attended is not None:
@@ -140,14 +140,14 @@ class _Prepared:
     shared: SharedStates
 
     def run(self, backend: "_TracingBackend") -> Float[Tensor, " V"]:
-        """Scores with weights on messages, on the answer's row of the attention, or both."""
+        """Scores with weights on messages, or on what is attended to."""
         model = _with_backend(self.model, backend)
         head = torch.tensor([self.prediction.head])
         return model.score_entities(self.edges, head, self.weights, self.shared)[0]
 
     def attention(self) -> tuple[Float[Tensor, " V"], AttentionRows | None]:
         """Returns scores, and the answer's rows of the attention."""
-        backend = _TracingBackend(self.model.backend, self.prediction.answer)
+        backend = _TracingBackend(self.model.backend, self.prediction.answer, traces_attention=True)
         scores = self.run(backend)
         influence = _gradients(self.prediction.log_odds(scores), backend.attended)
         return scores.detach(), _attention(backend.similarity, influence)
@@ -191,7 +191,7 @@ def _attention(
 
 
 class _TracingBackend:
-    """A backend around another: messages and the answer's row of the attention carry weights."""
+    """A backend around another: messages, or what is attended to, carry weights."""
 
     def __init__(
         self,
@@ -200,9 +200,11 @@ class _TracingBackend:
         *,
         vectors: RelationVectors | None = None,
         strength: float = 1.0,
+        traces_attention: bool = False,
         attended: Float[Tensor, " V"] | None = None,
     ) -> None:
         self._kernels = kernels
+        self._traces_attention = traces_attention
         self._answer = answer
         self._strength = strength
         self._attended = attended
@@ -291,21 +293,26 @@ class _TracingBackend:
         num_heads: int,
         dropout: Dropout | None,
     ) -> Float[Tensor, "1 V D"]:
-        """See ``Backend.attend``; the answer's row is made again, with weights."""
-        result = self._kernels.attend(
-            states, query_key_states, value_states, weights, num_heads=num_heads, dropout=dropout
-        )
-        at = self._answer
-        similarity = row_similarity(query_key_states, at, weights, num_heads)
+        """See ``Backend.attend``; each attended entity counts by a weight, if weights matter."""
+        if self._attended is None and not self._traces_attention:
+            return self._kernels.attend(
+                states,
+                query_key_states,
+                value_states,
+                weights,
+                num_heads=num_heads,
+                dropout=dropout,
+            )
+        attended = value_states.new_ones(num_heads, value_states.shape[1])
         if self._attended is None:
-            attended = torch.ones_like(similarity, requires_grad=True)
-            self.attended.append(attended)
+            self.attended.append(attended.requires_grad_())
+            with torch.no_grad():
+                row = row_similarity(query_key_states, self._answer, weights, num_heads)
+            self.similarity.append(row)
         else:
-            attended = self._attended.to(similarity.dtype)
-        self.similarity.append(similarity.detach())
-        gathered = gather_row(attended * similarity, value_states, at)
-        row = self._kernels.finish_layer(states[:, at : at + 1], gathered, weights, dropout=dropout)
-        return torch.cat([result[:, :at], row, result[:, at + 1 :]], 1)
+            attended = attended * self._attended.to(attended.dtype)
+        gathered = gather(query_key_states, value_states, attended, weights)
+        return self._kernels.finish_layer(states, gathered, weights, dropout=dropout)
 
     def finish_layer(
         self,

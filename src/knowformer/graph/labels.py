@@ -2,8 +2,12 @@
 
 A data set's folder may hold ``entity_names.txt`` and ``relation_names.txt``, an id and its readable
 name a line, with a tab between them. Ids stay what facts, questions and files are written in.
+
+A readable name may end in brackets that tell it from others, 'Barack Obama (Q76)'. The name before
+them will do where it stands for one id.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +19,7 @@ from knowformer.graph.vocabulary import Vocabulary
 
 ENTITY_FILE = "entity_names.txt"
 RELATION_FILE = "relation_names.txt"
+IN_BRACKETS = re.compile(r"(?<=\S) \([^()]*\)$")
 
 
 @dataclass(frozen=True)
@@ -84,10 +89,18 @@ def read_label_file(path: Path) -> Labels:
 
 
 def _by_label(labels: Mapping[str, str]) -> dict[str, list[str]]:
+    """Returns the ids of each readable name, and of each name before brackets that is none."""
     names: dict[str, list[str]] = {}
+    short: dict[str, list[str]] = {}
     for name, label in labels.items():
         names.setdefault(label, []).append(name)
-    return names
+        if label != _short(label):
+            short.setdefault(_short(label), []).append(name)
+    return short | names
+
+
+def _short(label: str) -> str:
+    return IN_BRACKETS.sub("", label)
 
 
 def _find(
@@ -107,7 +120,7 @@ def _find(
             f"Expected a readable name that stands for one {vocabulary.kind}, got {name!r}, which "
             f"stands for {len(meant)}: {shown}. Give one of those instead."
         )
-    readable = [labels[known] for known in vocabulary if known in labels]
+    readable = [_short(labels[known]) for known in vocabulary if known in labels]
     hint = suggest(name, [*vocabulary, *readable]) or vocabulary.hint(name)
     raise VocabularyError(
         f"Expected one of {len(vocabulary):,} {vocabulary.kind} names or their readable names, got "

@@ -10,7 +10,6 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,14 @@ from pydantic import BaseModel, ConfigDict
 
 from knowformer.answering.questions import Question
 from knowformer.atomic_files import atomic_path, remove_partial_files, write_text
-from knowformer.errors import DataError, StorageError, UserError
+from knowformer.errors import ConfigError, DataError, StorageError, UserError
 from knowformer.interfaces.answer_files import Record, columns_of, output_format, write_answers
 from knowformer.interfaces.query_files import COLUMNS, Row, measure, read_rows
 from knowformer.interfaces.schemas import answers_response
 from knowformer.reasoner import Reasoner
 
 PART_ROWS = 512
+PART_PASSES = 1024  # of the model; a relation question takes one per relation
 HINTS = 100  # unknown names that get near spellings; finding these takes time
 
 Progress = Callable[[int, int], None]
@@ -81,6 +81,8 @@ def answer_file(
     """
     kind = output_format(target)
     total, checksum = measure(queries)
+    if target.exists() and target.samefile(queries):
+        raise ConfigError(f"Expected --out to be another file than --queries, got {target} twice.")
     options: dict[str, Any] = {"k": k, "new_only": new_only, "samples": samples}
     reasoner.answer_many([], **options)  # refuses impossible options before anything is written
     next(read_rows(queries), None)  # and columns that are no questions
@@ -114,7 +116,8 @@ def answer_file(
 def _open_parts(job: _Job, target: Path, identity: dict[str, Any]) -> bool:
     """Makes the folder of parts, or takes it up again if it is of the same job."""
     manifest = job.parts / "manifest.json"
-    wanted = json.dumps({"part_rows": PART_ROWS, **identity}, indent=2)
+    sizes = {"part_rows": PART_ROWS, "part_passes": PART_PASSES}
+    wanted = json.dumps({**sizes, **identity}, indent=2)
     try:
         if target.is_dir():
             raise IsADirectoryError(None, "Is a directory")
@@ -141,7 +144,8 @@ def _identify(reasoner: Reasoner) -> str:
     digest.update(b"" if calibration is None else calibration.model_dump_json().encode())
     digest.update(reasoner.graph.facts.numpy().tobytes())
     digest.update("\n".join(reasoner.graph.entities).encode())
-    digest.update(json.dumps(sorted(reasoner.labels.entities.items())).encode())
+    for labels in (reasoner.labels.entities, reasoner.labels.relations):
+        digest.update(json.dumps(sorted(labels.items())).encode())
     return digest.hexdigest()
 
 
@@ -149,9 +153,9 @@ def _answer_parts(
     job: _Job, queries: Path, total: int, progress: Progress | None
 ) -> tuple[int, int]:
     """Answers what is not there yet; returns how many rows there are, and were there before."""
-    rows = read_rows(queries)
-    number = done = resumed = num_rejected = 0
-    while chunk := list(islice(rows, PART_ROWS)):
+    done = resumed = num_rejected = 0
+    parts = _cut(read_rows(queries), len(job.reasoner.graph.relations))
+    for number, chunk in enumerate(parts):
         if job.part(number).is_file():
             resumed += len(chunk)
         else:
@@ -159,13 +163,27 @@ def _answer_parts(
             num_rejected += sum("rejected" in record for record in records)
             lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
             write_text(job.part(number), lines)
-        number += 1
         done += len(chunk)
         if progress is not None:
             progress(done, max(total, done))
     if done == 0:
         raise DataError(f"Expected questions in {queries}, got an empty file.")
     return done, resumed
+
+
+def _cut(rows: Iterator[Row], num_relations: int) -> Iterator[list[Row]]:
+    """Cuts rows into parts of bounded work, so that little is lost by a crash; always alike."""
+    part: list[Row] = []
+    passes = 0
+    for row in rows:
+        part.append(row)
+        asks_relation = row.parts.get("head") and row.parts.get("tail")
+        passes += num_relations if asks_relation else 1
+        if len(part) == PART_ROWS or passes >= PART_PASSES:
+            yield part
+            part, passes = [], 0
+    if part:
+        yield part
 
 
 def _answer_rows(job: _Job, rows: list[Row], num_rejected: int) -> list[Record]:

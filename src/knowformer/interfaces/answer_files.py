@@ -11,6 +11,7 @@ Record = dict[str, Any]
 """What ``schemas.answers_response`` returns, and the question's line."""
 
 FACTS = ("line", *COLUMNS, "asks_for", "rank", "score", "probability", "probability_kind", "known")
+ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}  # what would end a cell or a line
 SPREAD = (
     "score_mean",
     "score_deviation",
@@ -74,7 +75,12 @@ def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     text = "" if value is None else str(value)
-    return text.replace("\\", "\\\\").replace("\t", "\\t") if "\t" in text else text
+    if not any(mark in text for mark in ESCAPES):
+        return text
+    text = text.replace("\\", "\\\\")
+    for mark, written in ESCAPES.items():
+        text = text.replace(mark, written)
+    return text
 
 
 def _write_parquet(path: Path, records: Iterable[Record], columns: tuple[str, ...]) -> None:

@@ -8,7 +8,13 @@ from rich.table import Table
 from rich.text import Text
 
 from knowformer.explanation.curves import KINDS, MODES, Curve, FaithfulnessReport, Measure
-from knowformer.explanation.explanation import EvidencePath, Explanation, Faithfulness
+from knowformer.explanation.explanation import (
+    EvidencePath,
+    Explanation,
+    mean_of,
+    odds_left,
+    same_decimals,
+)
 
 BAR_WIDTH = 12
 
@@ -16,20 +22,20 @@ BAR_WIDTH = 12
 def render_explanation(explanation: Explanation, *, by_head: bool = False) -> Group:
     """The answer, its paths, its prototypes, and what removing them did."""
     parts: list[RenderableType] = [_headline(explanation), ""]
-    parts.append(Text("Paths that carry the answer", style="bold"))
+    parts.append(Text("Paths that speak for the answer", style="bold"))
     if explanation.no_paths is not None:
         parts.append(Padding(explanation.no_paths, (0, 0, 0, 2)))
     else:
         parts.append(_paths_table(explanation))
-    parts.append(Text("Prototypes: entities that the answer attends to and gains by", style="bold"))
+    parts.append(Text("Prototypes: attended entities that the answer gains by", style="bold"))
     if explanation.no_prototypes is not None:
         parts.append(Padding(explanation.no_prototypes, (0, 0, 0, 2)))
     else:
         parts.append(_prototypes_table(explanation))
     if by_head and explanation.heads:
         parts += [Text("Most attended in each layer and head", style="bold"), _heads(explanation)]
-    parts.append(Text("What the answer loses without this evidence", style="bold"))
-    parts.append(_faithfulness_table(explanation.faithfulness))
+    parts.append(Text("How far to trust it: what the answer loses without it", style="bold"))
+    parts.append(_faithfulness_table(explanation))
     return Group(*parts)
 
 
@@ -38,8 +44,8 @@ def _headline(explanation: Explanation) -> Text:
     line = Text(explanation.question(), style="bold")
     line.append(f" {explanation.labels.entity(explanation.answer)}", style="bold green")
     line.append(
-        f"\nrank {here.rank:g} of {explanation.num_rivals + 1:,}, score {here.score:.2f}, log-odds "
-        f"{here.log_odds:+.2f} against its rivals",
+        f"\nrank {here.rank:,g} of {explanation.num_rivals + 1:,}, score {here.score:.2f}, "
+        f"log-odds {here.log_odds:+.2f} against its rivals",
         style="not bold",
     )
     if explanation.fact_hidden:
@@ -57,9 +63,10 @@ def _paths_table(explanation: Explanation) -> Table:
     table.add_column("loss alone", justify="right")
     table.add_column("path", overflow="fold")
     most = max(path.weight for path in explanation.paths)
-    for path in explanation.paths:
+    weights = same_decimals([path.weight for path in explanation.paths])
+    for path, weight in zip(explanation.paths, weights, strict=True):
         table.add_row(
-            f"{path.weight:.3g}",
+            weight,
             _bar(path.weight / most),
             f"{path.loss.log_odds:+.2f}",
             _path_text(explanation, path),
@@ -84,9 +91,10 @@ def _prototypes_table(explanation: Explanation) -> Table:
     table.add_column("attention", justify="right")
     table.add_column("entity", overflow="fold")
     most = max(prototype.influence for prototype in explanation.prototypes)
-    for prototype in explanation.prototypes:
+    influences = same_decimals([prototype.influence for prototype in explanation.prototypes])
+    for prototype, influence in zip(explanation.prototypes, influences, strict=True):
         table.add_row(
-            f"{prototype.influence:.3g}",
+            influence,
             _bar(prototype.influence / most),
             f"{prototype.attention:.2f}x",
             Text(explanation.labels.entity(prototype.entity), style="cyan"),
@@ -108,28 +116,26 @@ def _heads(explanation: Explanation, shown: int = 3) -> Table:
     return table
 
 
-def _faithfulness_table(entries: list[Faithfulness]) -> Table:
+def _faithfulness_table(explanation: Explanation) -> Table:
     table = _plain_table()
-    table.add_column("removed")
-    for column in ("log-odds", "score", "probability", "ranks"):
+    table.add_column("without", no_wrap=True)
+    for column in ("log-odds", "odds left", "rank"):
         table.add_column(column, justify="right")
-    for entry in entries:
-        draws = len(entry.random)
-        means = [
-            sum(getattr(loss, name) for loss in entry.random) / draws
-            for name in ("log_odds", "score", "probability", "rank")
-        ]
-        loss = entry.loss
-        named = [loss.log_odds, loss.score, loss.probability, loss.rank]
-        what = f"{entry.size} {entry.pieces}"
-        table.add_row(f"the {what} of its {entry.evidence}", *_losses(named), style="bold")
-        table.add_row(f"{what} at random, {draws} draws", *_losses(means), style="dim")
+    table.add_column("verdict")
+    before = explanation.standing.rank
+    for entry in explanation.faithfulness:
+        cells = _losses(entry.loss.log_odds, before + entry.loss.rank)
+        table.add_row(entry.title, *cells, entry.verdict, style="bold")
+        cells = _losses(entry.random_log_odds, before + mean_of(entry.random, "rank"))
+        table.add_row(f"  {entry.size} others, mean of {len(entry.random)}", *cells, style="dim")
+    if explanation.without_attention is not None:
+        loss = explanation.without_attention
+        table.add_row("any attention", *_losses(loss.log_odds, before + loss.rank), style="dim")
     return table
 
 
-def _losses(values: list[float]) -> list[str]:
-    log_odds, score, probability, rank = values
-    return [f"{log_odds:+.3f}", f"{score:+.3f}", f"{probability:+.4f}", f"{rank:+.1f}"]
+def _losses(log_odds: float, rank: float) -> list[str]:
+    return [f"{log_odds:+.3f}", odds_left(log_odds), f"{rank:.4g}"]
 
 
 def render_report(report: FaithfulnessReport) -> Group:
@@ -150,6 +156,7 @@ def render_report(report: FaithfulnessReport) -> Group:
         f"{report.confidence:.0%} bootstrap intervals over predictions. "
         f"{report.seconds_per_explanation:.2f} s to find the evidence for one."
     )
+    parts += [Text(f"{'; '.join(report.verdicts())}.", style="bold")]
     parts += [Text(note, style="dim"), Text(f"made by: {report.command}", style="dim")]
     return Group(*parts)
 

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from knowformer import ModelConfig, Reasoner, RunConfig, TrainingConfig, train
+from knowformer.answering import engine
+from knowformer.answering.engine import Options
 from knowformer.errors import ConfigError, DataError, VocabularyError
 from knowformer.graph.dataset import Dataset
 
@@ -74,6 +76,49 @@ def test_a_relation_has_the_probability_that_the_tail_has(reasoner: Reasoner):
         (same,) = [one for one in tails.answers if one.name == "uk"]
         assert same.probability == pytest.approx(answer.probability, abs=1e-6)
         assert same.known == answer.known
+
+
+def test_relation_questions_with_other_heads_are_answered_side_by_side_and_alike(
+    reasoner: Reasoner, monkeypatch: pytest.MonkeyPatch
+):
+    asked = [(h, None, t) for h in ("usa", "uk", "cuba") for t in ("china", "usa")]
+    fresh = Reasoner.from_pretrained(reasoner.folder, threads=1)
+    passes: list[tuple[int, int]] = []
+    questions = [fresh.question(head=h, tail=t) for h, _, t in asked]
+    together = fresh._engine.answer(
+        questions, Options(k=55), progress=lambda *counts: passes.append(counts)
+    )
+    assert passes[-1] == (3 * 55, 3 * 55)  # a pass per head and relation, whatever the tail
+    assert len(passes) > 4  # a long wait is told
+    for (head, _, tail), answers in zip(asked, together, strict=True):
+        alone = Reasoner.from_pretrained(reasoner.folder, threads=1).answer(
+            head=head, tail=tail, k=55
+        )
+        assert answers == alone
+    monkeypatch.setattr(engine, "RELATION_ROWS", 7)
+    other = Reasoner.from_pretrained(reasoner.folder, threads=1)
+    assert list(other.answer_many(asked, k=55)) == together
+
+
+def test_many_answers_may_be_looked_at_twice(reasoner: Reasoner):
+    many = reasoner.answer_many(QUESTIONS, k=2)
+    assert list(many) == list(many)
+    assert "to_pandas" in repr(many)
+    once = reasoner.answer_many((question for question in QUESTIONS), k=2)
+    assert len(list(once)) == len(QUESTIONS)
+
+
+def test_results_print_as_tables(reasoner: Reasoner):
+    answers = reasoner.answer(head="usa", relation="embassy", k=3)
+    text = str(answers)
+    assert "(usa, embassy, ?)" in text
+    assert answers.answers[2].name in text
+    assert repr(answers) == text
+    assert "MRR" in str(reasoner.evaluate("valid"))
+    assert "trained on 'nations'; answers on 14 entities, 55 relations" in repr(reasoner)
+    missing = reasoner.missing_facts("embassy", k=2)
+    assert "relation" not in str(missing)  # it is in the title
+    assert "relation" in missing.table().columns[2].name
 
 
 def test_samples_add_a_spread_and_change_nothing_else(reasoner: Reasoner):

@@ -70,6 +70,8 @@ def test_a_report_becomes_json_a_table_and_a_picture(
 ) -> None:
     assert FaithfulnessReport.model_validate_json(report.model_dump_json()) == report
     assert len(report.to_pandas()) == sum(len(curve.points) for curve in report.curves)
+    assert report.verdicts()[0].startswith("The facts of 5 paths ")
+    assert report.verdicts()[-1].startswith("the 10 most attended entities ")
     draw_curves(report, tmp_path / "curves.svg")
     assert b"<!-- paths, deletion -->" in (tmp_path / "curves.svg").read_bytes()
 

@@ -83,6 +83,11 @@ def test_every_kind_of_evidence_is_checked_against_random_evidence(explain: Expl
     assert all(len(entry.random) == 2 for entry in kinds.values())
     if found.prototypes:
         assert kinds["prototypes"].size == len(found.prototypes)
+    assert [said.partition(":")[0] for said in found.verdicts()] == [
+        f"Its {entry.evidence} {entry.verdict}" for entry in found.faithfulness
+    ]
+    assert found.verdicts()[0] in str(found)
+    assert found.without_attention is not None
 
 
 def test_attention_is_given_in_all_and_by_layer_and_head(explain: Explain) -> None:

@@ -7,7 +7,13 @@ import torch
 
 from knowformer.explanation.evidence import EvidenceFinder
 from knowformer.explanation.evidence_graph import EvidenceGraph
-from knowformer.explanation.explanation import Loss, Standing
+from knowformer.explanation.explanation import (
+    Loss,
+    Standing,
+    odds_left,
+    same_decimals,
+    verdict_on,
+)
 from knowformer.explanation.faithfulness import RandomEvidence, Removal, measure, standing
 from knowformer.explanation.tracing import Prediction
 from knowformer.graph.knowledge_graph import KnowledgeGraph
@@ -106,3 +112,41 @@ def test_measuring_removes_the_named_once_and_others_as_often_as_drawn() -> None
     assert [loss.log_odds for loss in found.random] == [0.5] * 4
     assert found.random_log_odds == 0.5
     assert all(len(draw) == 2 for draw in asked)
+    assert found.verdict == "carry the answer"
+    assert found.sentence() == (
+        "Its paths carry the answer: without their 2 facts its odds are 1.8 % of what they were, "
+        "without others at random 61 %"
+    )
+
+
+@pytest.mark.parametrize(
+    ("lost", "at_random", "beats_random", "verdict"),
+    [
+        (3.0, 0.1, True, "carry the answer"),
+        (3.0, 2.5, True, "contribute"),  # others cost nearly as much
+        (0.3, -0.1, True, "contribute"),
+        (0.004, -0.001, True, "hardly matter"),
+        (-0.5, -3.0, True, "hardly matter"),  # the answer does better without it
+        (3.0, 0.1, False, "are no better than random"),
+    ],
+)
+def test_a_verdict_tells_what_carries_an_answer_from_what_hardly_matters(
+    lost: float, at_random: float, beats_random: bool, verdict: str
+) -> None:
+    assert verdict_on(lost, at_random, beats_random=beats_random) == verdict
+
+
+@pytest.mark.parametrize(
+    ("lost", "left"),
+    [(0.0, "100.0 %"), (0.004, "99.6 %"), (1.0, "37 %"), (-1.0, "272 %"), (6.0, "0.2 %")],
+)
+def test_odds_left_are_exact_where_that_matters(lost: float, left: str) -> None:
+    assert odds_left(lost) == left
+    assert odds_left(-1e9).endswith("%")
+
+
+def test_numbers_of_a_column_have_the_same_decimals() -> None:
+    assert same_decimals([0.0214, 0.002, 0.00957]) == ["0.0214", "0.0020", "0.0096"]
+    assert same_decimals([123.4, 7.0]) == ["123", "7"]
+    assert same_decimals([0.0]) == ["0.000"]
+    assert same_decimals([]) == []

@@ -34,7 +34,12 @@ def explanation(*, with_evidence: bool) -> Explanation:
         attended=[],
         heads=[],
         no_prototypes=None if with_evidence else "This model has no attention.",
-        faithfulness=[Faithfulness(evidence="paths", size=1, loss=LOSS, random=[LOSS, LOSS])]
+        without_attention=LOSS if with_evidence else None,
+        faithfulness=[
+            Faithfulness(
+                evidence="paths", size=1, loss=LOSS, random=[LOSS, LOSS], verdict="contribute"
+            )
+        ]
         if with_evidence
         else [],
         seconds=0.1,
@@ -54,6 +59,7 @@ def test_an_explanation_is_drawn(tmp_path: Path, ending: str, with_evidence: boo
     if ending == ".svg":
         ET.fromstring(content)
         assert b"likes $x_1$" in content  # a name, not a formula
+        assert (b"contribute" in content) is with_evidence
         picture.draw_explanation(explanation(with_evidence=with_evidence), path)
         assert path.read_bytes() == content
     assert [file.name for file in tmp_path.iterdir()] == [path.name]

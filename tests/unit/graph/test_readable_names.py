@@ -33,6 +33,20 @@ def test_unknown_names_get_near_readable_ones_but_not_those_of_other_graphs():
     assert not LABELS.has_relation("on", Vocabulary(["P1"], kind="relation"))
 
 
+def test_the_name_before_brackets_will_do_where_it_stands_for_one():
+    cities = Labels({"Q1": "Rome (film) (Q1)", "Q2": "Paris (Texas)", "Q3": "Paris (France)"})
+    entities = Vocabulary(["Q1", "Q2", "Q3"], kind="entity")
+    assert cities.find_entity("Rome (film)", entities) == 0
+    assert cities.find_entity("Paris (France)", entities) == 2
+    assert cities.has_entity("Rome (film)", entities)
+    with pytest.raises(VocabularyError, match="stands for 2: 'Q2', 'Q3'"):
+        cities.find_entity("Paris", entities)
+    with pytest.raises(VocabularyError, match=r"Did you mean 'Rome \(film\)'\?"):
+        cities.find_entity("Romme (film)", entities)
+    exact = Labels({"Q1": "Rome", "Q2": "Rome (Texas)"})
+    assert exact.find_entity("Rome", entities) == 0
+
+
 def test_a_label_file_is_read_with_its_faults_named(tmp_path: Path):
     path = tmp_path / "labels.tsv"
     path.write_text("Q1\tParis, France\nP1\tlies in\n", "utf-8")

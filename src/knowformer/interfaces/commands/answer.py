@@ -22,12 +22,65 @@ from knowformer.interfaces.progress import Counting
 from knowformer.interfaces.schemas import answers_response, missing_facts_response
 from knowformer.reasoner import Evidence, Reasoner
 
+ONE, MANY, MISSING = "One question", "A file of questions", "The missing facts of a relation"
+
 
 def command(
     run: RunArgument,
-    head: Annotated[str | None, typer.Option(metavar="H", help="Head's name.")] = None,
-    relation: Annotated[str | None, typer.Option(metavar="R", help="Relation's name.")] = None,
-    tail: Annotated[str | None, typer.Option(metavar="T", help="Tail's name.")] = None,
+    head: Annotated[
+        str | None, typer.Option(metavar="H", help="Head's name.", rich_help_panel=ONE)
+    ] = None,
+    relation: Annotated[
+        str | None,
+        typer.Option(
+            metavar="R",
+            help="Relation's name. To ask for it takes a pass of the model for every relation: "
+            "with 237 of them 237 times as long as to ask for a head or a tail.",
+            rich_help_panel=ONE,
+        ),
+    ] = None,
+    tail: Annotated[
+        str | None, typer.Option(metavar="T", help="Tail's name.", rich_help_panel=ONE)
+    ] = None,
+    queries: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Questions, one a row: head, relation, tail, with ? for what is asked. .tsv, "
+            ".jsonl or .parquet.",
+            rich_help_panel=MANY,
+        ),
+    ] = None,
+    target: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="Their answers: .tsv, .jsonl or .parquet. After a crash the same command goes on. "
+            "Bad rows are listed in FILE.rejected.",
+            rich_help_panel=MANY,
+        ),
+    ] = None,
+    all_missing: Annotated[
+        str | None,
+        typer.Option(
+            metavar="R",
+            help="Relation's name: rank its most probable new facts.",
+            rich_help_panel=MISSING,
+        ),
+    ] = None,
+    sweep: Annotated[
+        Sweep,
+        typer.Option(help="Ask its heads for tails, or tails for heads.", rich_help_panel=MISSING),
+    ] = "heads",
+    every_entity: Annotated[
+        bool,
+        typer.Option(
+            "--every-entity",
+            help="Ask every entity, not only those that have the relation.",
+            rich_help_panel=MISSING,
+        ),
+    ] = False,
     k: Annotated[int, typer.Option("-k", help="How many answers.")] = 10,
     graph: GraphOption = None,
     new_only: Annotated[bool, typer.Option("--new-only", help="Leave out known facts.")] = False,
@@ -37,24 +90,6 @@ def command(
     samples: Annotated[
         int, typer.Option(metavar="N", help="Draws of the noise; more than 1 shows the spread.")
     ] = 1,
-    queries: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Questions to answer: .tsv, .jsonl or .parquet."),
-    ] = None,
-    target: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FILE", help="Answers to --queries: .tsv, .jsonl, .parquet."),
-    ] = None,
-    all_missing: Annotated[
-        str | None,
-        typer.Option(metavar="R", help="The most probable new facts of a relation."),
-    ] = None,
-    sweep: Annotated[
-        Sweep, typer.Option(help="For --all-missing: ask its heads for tails, or tails for heads.")
-    ] = "heads",
-    every_entity: Annotated[
-        bool, typer.Option("--every-entity", help="For --all-missing: ask all entities.")
-    ] = False,
     labels: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Readable names: id<TAB>name a line.")
     ] = None,
@@ -62,7 +97,10 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Answer a question: give two of --head, --relation and --tail, and get the third."""
-    _check_one_kind(head or relation or tail, queries, target, all_missing)
+    asked = {"--head": head, "--relation": relation, "--tail": tail}
+    _check_one_kind(asked, queries, target, all_missing)
+    if all_missing is not None and samples != 1:
+        raise ConfigError("Expected no --samples with --all-missing, which asks with one draw.")
     reasoner = Reasoner.from_pretrained(
         run, graph=graph, evidence=evidence, labels=labels, threads=threads
     )
@@ -108,13 +146,27 @@ def command(
 
 
 def _check_one_kind(
-    question: str | None, queries: Path | None, target: Path | None, all_missing: str | None
+    question: dict[str, str | None],
+    queries: Path | None,
+    target: Path | None,
+    all_missing: str | None,
 ) -> None:
     """One question, a file of them, or the missing facts of a relation."""
     if (queries is None) != (target is None):
         missing, given = ("--out", "--queries") if target is None else ("--queries", "--out")
         raise ConfigError(f"Expected {missing} with {given}, got none. Give both, or neither.")
-    asked = {"--head, --relation, --tail": question, "--queries": queries}
-    given = [name for name, value in {**asked, "--all-missing": all_missing}.items() if value]
+    parts = [name for name, value in question.items() if value is not None]
+    kinds = {", ".join(parts): parts, "--queries": queries, "--all-missing": all_missing}
+    given = [name for name, value in kinds.items() if value]
     if len(given) > 1:
         raise ConfigError(f"Expected one kind of question, got {' and '.join(given)}.")
+    if len(given) == 0 or len(parts) == 1:
+        raise ConfigError(
+            "Expected a question: two of --head, --relation and --tail, or --queries with --out, "
+            f"or --all-missing, got {'nothing to ask' if not parts else f'{parts[0]} alone'}."
+        )
+    if len(parts) == len(question):
+        raise ConfigError(
+            "Expected two of --head, --relation and --tail, got all three, which leaves nothing "
+            "to ask. Leave one out, or see why the fact holds with 'knowformer explain'."
+        )

@@ -29,3 +29,4 @@ def command(run: RunArgument, threads: ThreadsOption = 0, as_json: JsonOption = 
         f"'{calibration.pooled.kind}'."
     )
     print_line(f"Written: {run / 'calibration.json'}")
+    print_line(f"How well they hold on facts that were not fitted: knowformer evaluate {run}")

@@ -25,23 +25,43 @@ from knowformer.interfaces.progress import Counting
 from knowformer.interfaces.render_explanation import render_explanation, render_report
 from knowformer.reasoner import Evidence, Reasoner
 
+ONE, MANY = "One answer: give all three names", "How far explanations can be trusted"
+
 
 def command(
     run: RunArgument,
-    head: Annotated[str | None, typer.Option(metavar="H", help="Head's name.")] = None,
-    relation: Annotated[str | None, typer.Option(metavar="R", help="Relation's name.")] = None,
-    tail: Annotated[str | None, typer.Option(metavar="T", help="Tail's name.")] = None,
+    head: Annotated[
+        str | None, typer.Option(metavar="H", help="Head's name.", rich_help_panel=ONE)
+    ] = None,
+    relation: Annotated[
+        str | None, typer.Option(metavar="R", help="Relation's name.", rich_help_panel=ONE)
+    ] = None,
+    tail: Annotated[
+        str | None, typer.Option(metavar="T", help="Tail's name.", rich_help_panel=ONE)
+    ] = None,
     asks_for: Annotated[
-        AsksFor, typer.Option(help="Which of the two is the answer to explain.")
+        AsksFor,
+        typer.Option(help="Which of the two is the answer to explain.", rich_help_panel=ONE),
     ] = "tail",
-    k: Annotated[int, typer.Option("-k", help="How many paths.")] = NUM_PATHS,
-    prototypes: Annotated[int, typer.Option(help="How many prototypes.")] = NUM_PROTOTYPES,
+    k: Annotated[int, typer.Option("-k", help="How many paths.", rich_help_panel=ONE)] = NUM_PATHS,
+    prototypes: Annotated[
+        int, typer.Option(help="How many prototypes.", rich_help_panel=ONE)
+    ] = NUM_PROTOTYPES,
     by_head: Annotated[
-        bool, typer.Option("--by-head", help="Show attention in each layer and head as well.")
+        bool,
+        typer.Option(
+            "--by-head",
+            help="Show attention in each layer and head as well.",
+            rich_help_panel=ONE,
+        ),
     ] = False,
     test_set: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Explain N test facts; report how faithful that is."),
+        typer.Option(
+            metavar="N",
+            help="Explain N test facts; report what they lose without their evidence.",
+            rich_help_panel=MANY,
+        ),
     ] = None,
     picture: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw it: .svg, .png or .pdf.")

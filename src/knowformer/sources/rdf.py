@@ -5,12 +5,11 @@ counted and left out, except that names (rdfs:label and the like) become the rea
 they name. Blank nodes are numbered by first appearance: reading twice gives the same ids.
 """
 
-import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from urllib.parse import unquote
 
 from knowformer.errors import MissingPackageError
@@ -74,7 +73,8 @@ class RdfReader:
         with open_source(path) as source:
             chosen = getattr(pyoxigraph.RdfFormat, FORMATS[kind])
             lines = LineByLine(source.content)
-            parser = pyoxigraph.parse(lines if kind == "rdfxml" else source.content, chosen)
+            content = cast(BinaryIO, lines) if kind == "rdfxml" else source.content
+            parser = pyoxigraph.parse(content, chosen)
             rows: list[tuple[str, str, str]] = []
             numbers: list[int] = []
             for number, quad in enumerate(self._quads(parser, path, kind, lines), start=1):
@@ -146,7 +146,7 @@ def _chunk(path: Path, rows: list[tuple[str, str, str]], numbers: list[int]) -> 
     return Chunk(path, columns, numbers, "triple")
 
 
-class LineByLine(io.RawIOBase):
+class LineByLine:
     """Hands a file on a line at a time, and counts.
 
     The reader of RDF/XML tells no line. When it stops at an error, it has read no further than the

@@ -13,7 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from knowformer.interfaces import answer_batch
+from knowformer.interfaces.answer_files import write_answers
 from knowformer.interfaces.cli import app
+from knowformer.interfaces.query_files import Row
 from tests.integration.conftest import family_triples, make_once, write_lines
 
 Refuse = Callable[..., str]
@@ -285,6 +287,44 @@ def test_queries_without_out_are_refused(nations_run: Path, tmp_path: Path, refu
     queries = write_questions(tmp_path / "q.jsonl", QUESTIONS)
     assert "--out with --queries" in refuse_here("answer", nations_run, "--queries", queries)
     assert "--queries with --out" in refuse_here("answer", nations_run, "--out", tmp_path / "o.tsv")
+
+
+def test_answers_never_take_the_place_of_their_questions(
+    nations_run: Path, tmp_path: Path, refuse_here: Refuse
+):
+    queries = write_questions(tmp_path / "q.jsonl", QUESTIONS)
+    (tmp_path / "same.jsonl").symlink_to(queries)
+    for out in (queries, tmp_path / "same.jsonl"):
+        said = refuse_here("answer", nations_run, "--queries", queries, "--out", out)
+        assert "another file than --queries" in said
+
+
+def test_missing_facts_have_no_spread(nations_run: Path, refuse_here: Refuse):
+    asked = ["--all-missing", "embassy", "--samples", "4"]
+    assert "no --samples" in refuse_here("answer", nations_run, *asked)
+
+
+def test_parts_have_a_bounded_number_of_passes_and_rows():
+    def row(head: str | None, relation: str | None, tail: str | None) -> Row:
+        return Row(1, "", {"head": head, "relation": relation, "tail": tail})
+
+    relation_questions = [row("a", None, "b")] * 10
+    sizes = [len(part) for part in answer_batch._cut(iter(relation_questions), 400)]
+    assert sizes == [3, 3, 3, 1]  # three of them are more passes than a part has
+    others = [row("a", "r", None), Row(2, "{", {}, "no JSON")] * 600
+    sizes = [len(part) for part in answer_batch._cut(iter(others), 400)]
+    assert sizes == [512, 512, 176]
+
+
+def test_a_name_with_line_breaks_stays_in_its_cell(tmp_path: Path):
+    record = {
+        "line": 1,
+        "query": {"head": "a\tb", "relation": "r", "tail": None, "asks_for": "tail",
+                  "probability_kind": "model"},
+        "answers": [{"entity": "c\nd\re", "rank": 1}],
+    }  # fmt: skip
+    write_answers(tmp_path / "o.tsv", [record], kind="tsv", columns=("head", "tail", "rank"))
+    assert (tmp_path / "o.tsv").read_text("utf-8").splitlines()[1:] == ["a\\tb\tc\\nd\\re\t1"]
 
 
 def test_missing_facts_are_listed(answer_here: Callable[..., Any]):

@@ -51,7 +51,7 @@ class TrainingSplits:
     valid: Split
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Dataset:
     """A named data set with its three splits."""
 
@@ -77,6 +77,12 @@ class Dataset:
         if name not in splits:
             raise DataError(f"Expected a split among {', '.join(splits)}, got {name!r}.")
         return splits[name]
+
+    def __repr__(self) -> str:
+        facts = ", ".join(f"{len(s.facts):,} {s.name}" for s in (self.train, self.valid, self.test))
+        graph = self.train.graph
+        sizes = f"{len(graph.entities):,} entities, {len(graph.relations):,} relations"
+        return f"Dataset({self.name}: {sizes}, facts: {facts})"
 
     def same_as(self, other: "Dataset") -> bool:
         """Returns True when every split has the same graph and facts; the name does not count."""

@@ -3,7 +3,8 @@
 Numbers are computed here, in a few seconds for a million facts; ``findings`` says what they mean.
 """
 
-from typing import Any
+from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,9 +15,14 @@ from knowformer.graph.categories import CATEGORIES, relation_categories
 from knowformer.graph.dataset import Dataset, Split
 from knowformer.graph.fact_index import FactIndex, Ids, sorted_distinct
 from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.sources.audit_text import audit_markdown
 from knowformer.sources.fact_table import first_occurrences
 from knowformer.sources.findings import Finding, find
 from knowformer.sources.relation_overlap import RelationOverlap, find_overlaps, twin_mask
+from knowformer.tables import to_frame
+
+if TYPE_CHECKING:
+    import pandas
 
 QUANTILES = {"least": 0.0, "25%": 0.25, "median": 0.5, "75%": 0.75, "90%": 0.9, "99%": 0.99}
 NUM_HUBS = 10
@@ -105,6 +111,27 @@ class Audit(BaseModel):
     held_out: dict[str, HeldOut]
     by_relation: list[RelationCounts]
     findings: list[Finding]
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Returns a row per relation: category, facts, heads and tails.
+
+        Raises:
+            ConfigError: pandas is not installed.
+        """
+        columns = list(RelationCounts.model_fields)
+        rows = [[getattr(row, column) for column in columns] for row in self.by_relation]
+        return to_frame(columns, rows)
+
+    def __str__(self) -> str:
+        return audit_markdown(self)
+
+    def _repr_markdown_(self) -> str:  # what a notebook shows
+        return audit_markdown(self)
+
+    def __repr__(self) -> str:
+        levels = Counter(finding.level for finding in self.findings)
+        told = ", ".join(f"{number} {level}" for level, number in levels.items())
+        return f"Audit({self.dataset}: {told}; print it to read them)"
 
 
 def audit(dataset: Dataset, *, repeated_rows: int = 0) -> Audit:

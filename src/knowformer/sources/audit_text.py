@@ -1,11 +1,14 @@
 """An audit as Markdown, for people who open the folder later."""
 
-from knowformer.sources.audit import Audit
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from knowformer.sources.audit import Audit
 
 MAX_ROWS = 20
 
 
-def audit_markdown(audit: Audit) -> str:
+def audit_markdown(audit: "Audit") -> str:
     """Returns the whole audit as a Markdown page."""
     facts = ", ".join(f"{count:,} {name}" for name, count in audit.facts.items())
     degrees = audit.degrees

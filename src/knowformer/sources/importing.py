@@ -50,7 +50,7 @@ class ImportOptions:
     skip_bad: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ImportResult:
     """A data set that was imported."""
 
@@ -62,9 +62,12 @@ class ImportResult:
     num_rows: int
     bad_rows: BadRows
 
+    def __repr__(self) -> str:
+        return f"ImportResult({str(self.folder)!r}, {self.dataset!r}, {self.audit!r})"
+
 
 def import_files(
-    paths: Sequence[str | Path],
+    paths: str | Path | Sequence[str | Path],
     out: str | Path,
     *,
     options: ImportOptions | None = None,
@@ -87,7 +90,8 @@ def import_files(
     options = options or ImportOptions()
     folder = Path(out)
     check_free(folder, force=force)
-    reading = Reading(options, [Path(path) for path in paths], progress)
+    listed = [paths] if isinstance(paths, str | Path) else paths
+    reading = Reading(options, [Path(path) for path in listed], progress)
     table = reading.read()
     labels = reading.read_labels(table)
     reading.report("split")

@@ -65,6 +65,15 @@ def test_a_fact_in_two_parts_is_a_warning(ring: Dataset) -> None:
     assert found.found.startswith("2 of 2 test facts")
 
 
+def test_an_audit_prints_well_and_gives_a_frame() -> None:
+    found = audit(load_dataset("nations"))
+    assert str(found) == found._repr_markdown_() == audit_markdown(found)
+    assert repr(found).startswith("Audit(nations: 1 warning, ")
+    frame = found.to_pandas().set_index("relation")
+    assert frame.loc["embassy", ["category", "facts"]].tolist() == ["n-n", 141]
+    assert len(frame) == 55
+
+
 def test_every_finding_says_why_and_what_to_do() -> None:
     for name in ("nations", "kinship", "umls-pykeen"):
         found = audit(load_dataset(name))

@@ -80,6 +80,12 @@ def test_what_goes_in_is_what_is_read_back(
     assert (tmp_path / "out" / "audit.md").read_text().startswith("# Audit of out")
 
 
+def test_a_result_is_told_in_a_line(tmp_path: Path) -> None:
+    result = import_files(str(write_table(tmp_path / "f.tsv", facts())), tmp_path / "out")
+    assert "Dataset(out: 17 entities, 3 relations, facts: " in repr(result)
+    assert "\n" not in repr(result)
+
+
 def test_several_files_are_joined_and_repeated_rows_counted(tmp_path: Path) -> None:
     one = write_table(tmp_path / "one.tsv", facts()[:50])
     two = write_table(tmp_path / "two.csv", facts()[40:], ";")
@@ -98,7 +104,7 @@ def test_the_same_files_and_seed_give_the_same_bytes(tmp_path: Path) -> None:
 
 def test_an_import_a_file_to_train_on_and_a_graph_are_split_alike(tmp_path: Path) -> None:
     file = write_table(tmp_path / "f.tsv", facts())
-    imported = import_files([file], tmp_path / "out", options=ImportOptions(seed=3)).dataset
+    imported = import_files(file, tmp_path / "out", options=ImportOptions(seed=3)).dataset
     assert load_dataset(file, seed=3).same_as(imported)
     assert make_dataset(KnowledgeGraph.from_file(file), seed=3).same_as(imported)
     assert not load_dataset(file, seed=4).same_as(imported)

@@ -176,7 +176,7 @@ class Explanation(Tabular, _Value):
     heads: list[HeadAttention]
     no_prototypes: str | None
     without_attention: Loss | None
-    """What the answer loses when no entity attends to others: the most that prototypes can do."""
+    """What the answer loses when no entity attends to others; negative where it gains."""
     faithfulness: list[Faithfulness]
     seconds: float
     entity_labels: dict[str, str] = {}

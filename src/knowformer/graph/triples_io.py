@@ -1,5 +1,6 @@
 """Files to named triples; every error carries the path and the line."""
 
+import codecs
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -70,6 +71,10 @@ def _read_lines(path: Path) -> list[str]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise DataError(
+                f"Expected UTF-8 text, got UTF-16 at {path}. Save the file as UTF-8."
+            ) from error
         if b"\0" in content[:BEGINNING]:
             raise DataError(f"Expected UTF-8 text, got a binary file at {path}.{HINT}") from error
         line = content[: error.start].count(b"\n") + 1

@@ -24,7 +24,9 @@ def draw_reliability(report: CalibrationReport, path: Path, *, title: str) -> No
         axis.plot([0, 1], [0, 1], color="#d9480f", linewidth=1, linestyle="--")
         mean = [b.mean_probability for b in bins]
         true = [b.share_true for b in bins]
-        axis.vlines(mean, [b.low for b in bins], [b.high for b in bins], color=color, alpha=0.6)
+        for each in bins:
+            if each.low is not None and each.high is not None:
+                axis.vlines(each.mean_probability, each.low, each.high, color=color, alpha=0.6)
         axis.scatter(mean, true, s=[_area(b) for b in bins], color=color, alpha=0.9, zorder=3)
         axis.set_title(f"{name}: error {figure_of_error:.4f}", loc="left", fontsize=10)
         axis.set_xlabel("mean probability of a bin")

@@ -37,9 +37,10 @@ class ReliabilityBin(BaseModel):
     mean_probability: float
     share_true: float
     share_of_candidates: float
-    low: float
-    high: float
-    """About where the share would lie with more candidates: Wilson's interval, 95 %."""
+    low: float | None = None
+    high: float | None = None
+    """About where the share would lie with more candidates: Wilson's interval, 95 %; None in reports
+    from before it was measured."""
 
 
 class CalibrationReport(BaseModel):

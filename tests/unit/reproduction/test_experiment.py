@@ -12,6 +12,7 @@ from knowformer.reproduction.experiment import (
     find_folder,
     load_experiments,
 )
+from knowformer.reproduction.results import Result
 from tests.unit.reproduction.conftest import WriteExperiment
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -67,6 +68,13 @@ def test_studies_of_the_main_runs_share_their_training(shipped: dict[str, Experi
     for one, other in same:
         assert shipped[one].config(0) == shipped[other].config(0), one
     assert shipped["ablation/umls/full"].config(0) != shipped["ablation/umls/exponential"].config(0)
+
+
+def test_every_stored_result_can_be_read() -> None:
+    paths = list((SHIPPED / "results").rglob("*.json"))
+    assert paths
+    for path in paths:
+        Result.model_validate_json(path.read_text("utf-8"))
 
 
 def test_the_wheel_carries_every_folder_of_experiments() -> None:

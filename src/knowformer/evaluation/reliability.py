@@ -39,7 +39,7 @@ class ReliabilityBin(BaseModel):
     share_of_candidates: float
     low: float | None = None
     high: float | None = None
-    """About where the share would lie with more candidates: Wilson's interval, 95 %; None in reports
+    """About where the share would lie with more candidates: Wilson's interval, 95 %. None: a report
     from before it was measured."""
 
 

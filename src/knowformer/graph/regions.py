@@ -27,6 +27,16 @@ def cut_into_regions(
     return [torch.cat(parts).sort().values for parts in regions]
 
 
+def facts_among(
+    facts: Int[Tensor, "N 3"], members: Int[Tensor, " v"], num_entities: int
+) -> Int[Tensor, "n 3"]:
+    """Returns the facts between members, with entities numbered by their place among them."""
+    place = torch.full((num_entities,), -1)
+    place[members] = torch.arange(len(members))
+    moved = torch.stack([place[facts[:, 0]], facts[:, 1], place[facts[:, 2]]], 1)
+    return moved[(moved[:, 0] >= 0) & (moved[:, 2] >= 0)]
+
+
 def _grow_patches(adjacency: Adjacency, size: int, generator: torch.Generator) -> Int[Tensor, " V"]:
     """Returns the number of each entity's patch."""
     num_entities = adjacency.num_entities

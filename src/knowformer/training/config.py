@@ -64,6 +64,9 @@ class TrainingConfig(BaseModel):
     """Validations without a new record MRR before the run ends early; none: never."""
     validations_per_epoch: int = Field(default=1, ge=1)
     """How often an epoch is interrupted to validate."""
+    validation_region: float = Field(default=0.0, ge=0.0, lt=1.0)
+    """Share of the entities that are set apart, with their facts, as a graph of its own on which
+    validation asks: how well a model does on new entities. 0 asks on the training graph."""
     max_valid_facts: int = Field(default=1000, ge=1)
     """Validation facts used to choose the weights; a seeded sample if there are more."""
     checkpoint_minutes: float = Field(default=2.0, ge=0.0)

@@ -23,6 +23,7 @@ from knowformer.evaluation.evaluate import Scorer, rank_split
 from knowformer.evaluation.metrics import rank_metrics
 from knowformer.graph.dataset import Split, TrainingSplits
 from knowformer.graph.inverse import num_with_inverses
+from knowformer.graph.region_apart import set_region_apart
 from knowformer.kernels.interface import Edges
 from knowformer.model.knowformer import KnowFormer, initialize
 from knowformer.model.noise import identity_noise
@@ -73,6 +74,12 @@ class Trainer:
             on_best: called with the model whenever its weights are kept.
             on_validated: called with the model after every validation.
         """
+        if config.training.validation_region:
+            splits = set_region_apart(
+                splits,
+                config.training.validation_region,
+                generator=generator(config.seed, "validation_region"),
+            )
         graph = splits.train.graph
         self.splits = splits
         self.config = config

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from knowformer.graph.adjacency import Adjacency
 from knowformer.graph.dataset import Split
-from knowformer.graph.regions import cut_into_regions
+from knowformer.graph.regions import cut_into_regions, facts_among
 from knowformer.queries.batches import Targets, TrainingBatches
 from knowformer.queries.known_answers import KnownAnswers
 from knowformer.queries.query import QueryBatch
@@ -101,13 +101,12 @@ class TrainingPasses:
     def _region(self, members: Int[Tensor, " v"]) -> TrainingGraph | None:
         """Returns the graph among these entities, or None if it has no fact to ask for."""
         split, whole = self._split, self.whole
-        number = torch.full((whole.adjacency.num_entities,), -1)
-        number[members] = torch.arange(len(members))
-        facts = _renumber(split.facts, number)
+        num_entities = whole.adjacency.num_entities
+        facts = facts_among(split.facts, members, num_entities)
         if not len(facts):
             return None
         adjacency = Adjacency(
-            _renumber(split.graph.facts, number),
+            facts_among(split.graph.facts, members, num_entities),
             num_entities=len(members),
             num_relations=whole.adjacency.num_relations,
         )
@@ -118,9 +117,3 @@ class TrainingPasses:
             targets=self._targets,
             batch_size=self._batch_size,
         )
-
-
-def _renumber(facts: Int[Tensor, "N 3"], number: Int[Tensor, " V"]) -> Int[Tensor, "n 3"]:
-    """Returns the facts whose entities have numbers, in those numbers."""
-    moved = torch.stack([number[facts[:, 0]], facts[:, 1], number[facts[:, 2]]], 1)
-    return moved[(moved[:, 0] >= 0) & (moved[:, 2] >= 0)]

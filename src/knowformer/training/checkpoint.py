@@ -19,6 +19,8 @@ class Counters:
     step: int = 0
     epoch: int = 0
     batch_in_epoch: int = 0
+    epoch_in_regions: bool = True
+    """Whether the present epoch is trained on regions, if the graph is cut into any."""
     steps_per_epoch: int = 0
     """0 in checkpoints from before it was recorded."""
     elapsed_seconds: float = 0.0

@@ -141,6 +141,15 @@ class Trainer:
             share = max(share, self._elapsed() / (60.0 * training.max_minutes))
         return min(share, 1.0)
 
+    def _in_regions(self) -> bool:
+        """Returns whether an epoch that starts now is trained on regions, if there are any."""
+        return self.progress() < 1.0 - self.config.training.whole_graph_share
+
+    def _leaves_regions(self) -> bool:
+        """Returns whether the present epoch ends early, as the rest is on the whole graph."""
+        counters = self.counters
+        return counters.batch_in_epoch > 0 and counters.epoch_in_regions and not self._in_regions()
+
     def _is_over(self) -> bool:
         patience = self.config.training.patience
         tired = patience is not None and self.counters.validations_since_record >= patience
@@ -149,8 +158,14 @@ class Trainer:
     def _run_epoch(self) -> None:
         counters, size = self.counters, len(self.passes)
         times = self.config.training.validations_per_epoch
+        if self._leaves_regions():  # a run that was cut off between two steps
+            counters.epoch, counters.batch_in_epoch = counters.epoch + 1, 0
+        if not counters.batch_in_epoch:
+            counters.epoch_in_regions = self._in_regions()
         order = generator(self.config.seed, "order", counters.epoch)
-        for graph, batch in self.passes.epoch(order, skip=counters.batch_in_epoch):
+        for graph, batch in self.passes.epoch(
+            order, in_regions=counters.epoch_in_regions, skip=counters.batch_in_epoch
+        ):
             loss = self.step(graph, batch)
             counters.step += 1
             counters.batch_in_epoch += 1
@@ -161,6 +176,8 @@ class Trainer:
             self._save_if_due(force=due)
             if self._is_over():
                 return
+            if self._leaves_regions():
+                break
         counters.epoch, counters.batch_in_epoch = counters.epoch + 1, 0
 
     @torch_on_one_core()

@@ -71,10 +71,13 @@ class TrainingPasses:
         return len(self.whole.batches)
 
     def epoch(
-        self, generator: torch.Generator, *, skip: int = 0
+        self, generator: torch.Generator, *, in_regions: bool = True, skip: int = 0
     ) -> Iterator[tuple[TrainingGraph, QueryBatch]]:
-        """Yields an epoch's batches without the first ``skip``, in an order of the generator's."""
-        graphs = self._graphs(generator)
+        """Yields an epoch's batches without the first ``skip``, in an order of the generator's.
+
+        With ``in_regions`` the graph is cut, if it is larger than a region.
+        """
+        graphs = self._regions(generator) if in_regions else [self.whole]
         if len(graphs) == 1:
             graph = graphs[0]
             yield from ((graph, batch) for batch in graph.batches.epoch(generator, skip=skip))
@@ -91,7 +94,7 @@ class TrainingPasses:
         ]
         yield from ((graphs[turn], next(left[turn])) for turn in turns[skip:].tolist())
 
-    def _graphs(self, generator: torch.Generator) -> list[TrainingGraph]:
+    def _regions(self, generator: torch.Generator) -> list[TrainingGraph]:
         whole = self.whole.adjacency
         if self._region_size is None or self._region_size >= whole.num_entities:
             return [self.whole]

@@ -52,8 +52,10 @@ def choose_batch_size(config: RunConfig, graph: KnowledgeGraph) -> int:
 
 def predicted_memory(config: RunConfig, graph: KnowledgeGraph, batch_size: int) -> float:
     """Returns the bytes that training will hold at its peak."""
-    model = config.model
-    num_entities = min(len(graph.entities), config.training.region_size or len(graph.entities))
+    model, training = config.model, config.training
+    num_entities = len(graph.entities)
+    if training.region_size and not training.whole_graph_share:
+        num_entities = min(num_entities, training.region_size)
     num_relations = num_with_inverses(len(graph.relations))
     states = 4.0 * num_entities * model.hidden_dim  # of one query
     in_slice = slice_size(batch_size, num_entities, model.hidden_dim)

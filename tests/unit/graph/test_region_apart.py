@@ -52,5 +52,5 @@ def test_relations_that_are_not_trained_are_not_asked_for(ring: Dataset) -> None
 
 
 def test_a_region_that_is_everything_is_refused(ring: Dataset) -> None:
-    with pytest.raises(DataError, match="training.validation_region"):
+    with pytest.raises(DataError, match="validation_region"):
         set_region_apart(ring.for_training(), 0.999, generator=seeded())

@@ -17,11 +17,13 @@ from knowformer.graph.dataset import Dataset, Split, TrainingSplits, load_datase
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.triples_io import NamedTriple
 from knowformer.model.knowformer import KnowFormer
+from knowformer.queries.query import QueryBatch
 from knowformer.tensor_files import read_tensors
 from knowformer.training import loop
 from knowformer.training.config import RunConfig, parse_config
 from knowformer.training.events import Event, read_events
 from knowformer.training.loop import Trainer
+from knowformer.training.passes import TrainingGraph
 
 Weights = dict[str, Tensor]
 
@@ -130,8 +132,9 @@ def test_events_have_the_names_that_scripts_rely_on(tmp_path: Path, splits: Trai
         {"loss": "cross_entropy"},
         {"loss": "binary"},
         {"region_size": 6, "edge_dropout": 0.2, "averaging": 0.9, "validation_region": 0.3},
+        {"region_size": 6, "whole_graph_share": 0.6},
     ],
-    ids=["cross_entropy", "binary", "regions"],
+    ids=["cross_entropy", "binary", "regions", "regions_then_whole"],
 )
 @pytest.mark.parametrize("stop_at", [1, 2, 3, 5])
 def test_a_run_that_stops_and_is_resumed_ends_with_the_same_bits(
@@ -363,3 +366,21 @@ def test_dropped_edges_change_training_and_repeat(
         return [event["loss"] for event in events if event["kind"] == "training"]
 
     assert losses("a", 0.5) == losses("b", 0.5) != losses("c", 0.0)
+
+
+def test_the_last_share_of_a_run_in_regions_is_on_the_whole_graph(
+    tmp_path: Path, splits: TrainingSplits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole: list[bool] = []
+    step = Trainer.step
+
+    def watched(self: Trainer, graph: TrainingGraph, batch: QueryBatch) -> float:
+        whole.append(graph is self.passes.whole)
+        return step(self, graph, batch)
+
+    monkeypatch.setattr(Trainer, "step", watched)
+    finished(splits, config_of(max_epochs=3, region_size=6, whole_graph_share=0.4), tmp_path)
+    first = whole.index(True)
+    assert not any(whole[:first])
+    assert all(whole[first:])
+    assert 0.3 < 1 - first / len(whole) <= 0.4

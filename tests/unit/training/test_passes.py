@@ -56,3 +56,9 @@ def test_a_region_sees_its_own_facts_only(split: Split) -> None:
 def test_skipping_leaves_the_rest_as_it_was(split: Split, skip: int, parts: int) -> None:
     passes = passes_of(split, len(split.graph.entities) // parts)
     assert asked(passes, split, skip=skip) == asked(passes, split)[skip:]
+
+
+def test_an_epoch_outside_regions_has_the_whole_graph(split: Split) -> None:
+    passes = passes_of(split, len(split.graph.entities) // 3)
+    order = torch.Generator().manual_seed(0)
+    assert {graph for graph, _ in passes.epoch(order, in_regions=False)} == {passes.whole}

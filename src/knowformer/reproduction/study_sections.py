@@ -151,7 +151,8 @@ def search(summaries: list[Summary], folder: Path) -> Section:
     words = [
         "Settings are chosen here: one change at a time, a fixed budget for each trial, "
         "validation facts alone. No trial is ever evaluated on test facts. What wins clearly "
-        "becomes the data set's recommended setting. *From baseline* compares under the same seed.",
+        "becomes the data set's recommended setting. *From baseline* compares under the same seed; "
+        "*course* is the MRR at each validation of the first seed, with the chosen one in bold.",
     ]
     tables: list[str] = []
     for group, members in by_group(summaries).items():
@@ -164,16 +165,31 @@ def search(summaries: list[Summary], folder: Path) -> Section:
                 linked(s, s.experiment.variant),
                 estimate_cell(s.estimate("valid_mrr")),
                 estimate_cell(paired(s, base, "valid_mrr"), sign=True, absent="-"),
+                _course(s),
                 speed_cell(s),
                 *cost_cells(s),
             )
             for s in done
         ]
-        budget = members[0].experiment.budget
-        tables.append(f"### {group}{f', {budget} a trial' if budget else ''}\n")
-        header = ("trial", "validation MRR", "from baseline", "queries/s", *COST)
+        experiment = members[0].experiment
+        budget = f", {experiment.budget} a trial" if experiment.budget else ""
+        tables.append(f"### {group}{budget}\n\n{experiment.about}.\n")
+        header = ("trial", "validation MRR", "from baseline", "course", "queries/s", *COST)
         tables.append(markdown_table(header, rows))
     return Section("Search of settings", words, "\n".join(tables))
+
+
+def _course(summary: Summary) -> str:
+    """Returns the MRR of each validation in thousandths; where it fell, a model overfitted."""
+    record = summary.results[0].training
+    if record is None:
+        return "-"
+    return " ".join(
+        f"**.{point.mrr * 1000:03.0f}**"
+        if point.step == record.chosen_step
+        else f".{point.mrr * 1000:03.0f}"
+        for point in record.validations
+    )
 
 
 REACHES = ("short paths", "longer paths", "no path")

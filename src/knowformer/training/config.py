@@ -4,10 +4,10 @@ import tomllib
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from knowformer.errors import ConfigError, suggest
 from knowformer.model.config import PRESETS, ModelConfig, PresetName
@@ -20,6 +20,11 @@ ScheduleName = Literal["cosine", "steps", "constant"]
 RECOMMENDED_FILE = Path(__file__).with_name("recommended.toml")
 
 
+def _zero_is_none(value: object) -> object:
+    """TOML has no null: 0 is how a file says that a data set's own setting is off."""
+    return None if value == 0 else value
+
+
 class TrainingConfig(BaseModel):
     """Settings of training."""
 
@@ -29,9 +34,9 @@ class TrainingConfig(BaseModel):
     """What a query asks for: all answers of (head, relation), some of them, or one fact a query."""
     hide: HiddenEdges = "facts"
     """Edges hidden from a batch: its own facts, or every link between their heads and tails."""
-    region_size: int | None = Field(default=None, ge=2)
+    region_size: Annotated[int | None, BeforeValidator(_zero_is_none)] = Field(default=None, ge=2)
     """Entities in each of the regions that a large graph is cut into, anew every epoch; a step then
-    costs as much as a region. None: always the whole graph."""
+    costs as much as a region. None or 0: always the whole graph."""
     whole_graph_share: float = Field(default=0.0, ge=0.0, le=1.0)
     """With region_size, the last share of the run, which is trained on the whole graph: how a graph
     looks from inside differs from a region of it, above all in the number of neighbours."""

@@ -156,3 +156,11 @@ def test_recommended_settings_are_a_copy_and_give_way_to_explicit_ones() -> None
     assert build_config(defaults=advised).model.num_layers == 2
     explicit = build_config(defaults=advised, assignments=["model.num_layers=1"])
     assert explicit.model.num_layers == 1
+
+
+def test_zero_turns_regions_off_where_a_data_set_has_them() -> None:
+    defaults = {"training": {"region_size": 900}}
+    config = build_config(defaults=defaults, assignments=["training.region_size=0"])
+    assert config.training.region_size is None
+    with pytest.raises(ConfigError, match="region_size"):
+        build_config(assignments=["training.region_size=1"])

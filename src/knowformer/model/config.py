@@ -37,9 +37,6 @@ class ModelConfig(BaseModel):
     """False: queries and keys are linear maps of the entity states (ablation)."""
     value_stream: bool = True
     """False: values are the stream's input without hops (ablation)."""
-    relation_prior: float = Field(default=0.0, ge=0.0)
-    """Facts' worth of weight that what all relations have in common has in what is learned of each:
-    a relation with fewer training facts stays close to it. 0: every relation stands alone."""
     update_layers: Literal[2, 3] = 2
     """Linear layers of a hop's update."""
     update_norm: bool = True

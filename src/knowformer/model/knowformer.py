@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from knowformer.kernels.interface import Backend, Edges, ScoreWeights, select_backend
 from knowformer.model.config import ModelConfig
 from knowformer.model.layer import KnowFormerLayer
-from knowformer.model.message_passing import Hop, lean_on_common
+from knowformer.model.message_passing import Hop
 from knowformer.model.streams import run_stream, stream_states
 from knowformer.model.weights import (
     ModelWeights,
@@ -32,8 +32,6 @@ STEADY_ROWS = 8
 class KnowFormer(nn.Module):
     """Scores (head, relation, ?) against every entity of a graph."""
 
-    relation_trust: Tensor | None
-
     def __init__(self, config: ModelConfig, num_relations: int, *, backend: str = "auto") -> None:
         """Builds a model with uninitialised weights; see ``initialize``.
 
@@ -48,9 +46,6 @@ class KnowFormer(nn.Module):
         self.backend: Backend = select_backend(backend)
         width = config.hidden_dim
         self.query_relations = nn.Embedding(num_relations, width)
-        self.common_query = nn.Embedding(2, width) if config.relation_prior else None
-        trust = torch.ones(num_relations, 1) if config.relation_prior else None
-        self.register_buffer("relation_trust", trust)
         self.layers = nn.ModuleList(
             [KnowFormerLayer(config, num_relations) for _ in range(config.num_layers)]
         )
@@ -93,20 +88,8 @@ class KnowFormer(nn.Module):
 
     def relation_vectors(self, relations: Int[Tensor, " B"]) -> RelationVectors:
         """Returns what each relation does to messages under each query's relation."""
-        trust = self.relation_trust
-        if self.common_query is None or trust is None:
-            query_relation = self.query_relations(relations)
-        else:
-            tables = self.query_relations.weight, self.common_query.weight
-            query_relation = lean_on_common(*tables, trust)[relations]
-        layers = self._typed_layers()
-        return tuple(layer.relation_vectors(query_relation, trust) for layer in layers)
-
-    def count_relations(self, counts: Int[Tensor, " R"]) -> None:
-        """Tells the model how many training facts each relation has; inverses count too."""
-        if self.relation_trust is not None:
-            share = counts / (counts + self.config.relation_prior)
-            self.relation_trust.copy_(share.unsqueeze(1))
+        query_relation = self.query_relations(relations)
+        return tuple(layer.relation_vectors(query_relation) for layer in self._typed_layers())
 
     def steady_relation_vectors(self, relations: Int[Tensor, " B"]) -> RelationVectors:
         """Returns relation vectors whose bits are the same in any company.

@@ -85,14 +85,12 @@ class KnowFormerLayer(nn.Module):
             dropout=dropout,
         )
 
-    def relation_vectors(
-        self, query_relation: Float[Tensor, "B D"], trust: Float[Tensor, "R 1"] | None = None
-    ) -> RelationVectorsOfLayer:
+    def relation_vectors(self, query_relation: Float[Tensor, "B D"]) -> RelationVectorsOfLayer:
         """Returns what each relation does to messages, for every hop of this layer (eq. 5)."""
         stream = self.query_key_stream
         return RelationVectorsOfLayer(
-            query_key=() if stream is None else stream.vectors(query_relation, trust),
-            value=self.value_stream.vectors(query_relation, trust),
+            query_key=() if stream is None else stream.vectors(query_relation),
+            value=self.value_stream.vectors(query_relation),
         )
 
     def weights(self, identity_noise: Float[Tensor, "V N"]) -> LayerWeights:

@@ -33,26 +33,12 @@ class RelationProjection(nn.Module):
 
     def __init__(self, config: ModelConfig, num_relations: int) -> None:
         super().__init__()
-        width = config.hidden_dim
         self.num_relations = num_relations
-        self.project = nn.Linear(width, num_relations * width)
-        self.common = nn.Linear(width, 2 * width) if config.relation_prior else None
+        self.project = nn.Linear(config.hidden_dim, num_relations * config.hidden_dim)
 
-    def forward(
-        self, query_relation: Float[Tensor, "B D"], trust: Float[Tensor, "R 1"] | None = None
-    ) -> Float[Tensor, "B R D"]:
+    def forward(self, query_relation: Float[Tensor, "B D"]) -> Float[Tensor, "B R D"]:
         """Returns a vector for every relation of the graph."""
-        own = self.project(query_relation).unflatten(-1, (self.num_relations, -1))
-        if self.common is None or trust is None:
-            return own
-        return lean_on_common(own, self.common(query_relation).unflatten(-1, (2, -1)), trust)
-
-
-def lean_on_common(
-    own: Float[Tensor, "... R D"], common: Float[Tensor, "... 2 D"], trust: Float[Tensor, "R 1"]
-) -> Float[Tensor, "... R D"]:
-    """Adds what all relations have in common, and what all inverses have, to what each has."""
-    return own * trust + common.repeat_interleave(own.shape[-2] // 2, -2)
+        return self.project(query_relation).unflatten(-1, (self.num_relations, -1))
 
 
 def _linear(layers: nn.ModuleList) -> list[nn.Linear]:

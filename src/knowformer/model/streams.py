@@ -36,13 +36,10 @@ class QueryKeyStream(nn.Module):
             tuple(hop.weights() for hop in _typed(self.hops)),
         )
 
-    def vectors(
-        self, query_relation: Float[Tensor, "B D"], trust: Float[Tensor, "R 1"] | None = None
-    ) -> tuple[Float[Tensor, "B R D"], ...]:
+    def vectors(self, query_relation: Float[Tensor, "B D"]) -> tuple[Float[Tensor, "B R D"], ...]:
         """Returns the relation vectors of each hop: the same for all."""
-        if self.relation_vectors is None:
-            return ()
-        return (self.relation_vectors(query_relation, trust),) * len(self.hops)
+        made = None if self.relation_vectors is None else self.relation_vectors(query_relation)
+        return () if made is None else (made,) * len(self.hops)
 
 
 class ValueStream(nn.Module):
@@ -70,11 +67,9 @@ class ValueStream(nn.Module):
             tuple(hop.weights() for hop in _typed(self.hops)),
         )
 
-    def vectors(
-        self, query_relation: Float[Tensor, "B D"], trust: Float[Tensor, "R 1"] | None = None
-    ) -> tuple[Float[Tensor, "B R D"], ...]:
+    def vectors(self, query_relation: Float[Tensor, "B D"]) -> tuple[Float[Tensor, "B R D"], ...]:
         """Returns the relation vectors of each hop."""
-        return tuple(make(query_relation, trust) for make in self.relation_vectors)
+        return tuple(make(query_relation) for make in self.relation_vectors)
 
 
 def run_stream(

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from knowformer.environment import available_memory
@@ -89,7 +89,6 @@ class Trainer:
             backend=config.backend,
         )
         initialize(self.model, generator=generator(config.seed, "init"))
-        self.model.count_relations(_count_relations(splits.train))
         self.batch_size = config.training.batch_size or choose_batch_size(config, graph)
         self.counters = Counters()
         self.best_weights: dict[str, Tensor] = {}
@@ -373,11 +372,6 @@ class Trainer:
             kept["average"] = self._average.state_dict()
         save_checkpoint(self._checkpoint_path, self.model, self._optimizer, kept, self.counters)
         self._saved_at = time.perf_counter()
-
-
-def _count_relations(split: Split) -> Int[Tensor, " R"]:
-    """Returns how many facts have each relation; as many have its inverse."""
-    return torch.bincount(split.facts[:, 1], minlength=len(split.graph.relations)).repeat(2)
 
 
 def _sample_facts(split: Split, config: RunConfig) -> Split:

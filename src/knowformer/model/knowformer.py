@@ -86,10 +86,21 @@ class KnowFormer(nn.Module):
             ScoreWeights.pack((hidden.weight, hidden.bias), (last.weight, last.bias)),
         )
 
-    def relation_vectors(self, relations: Int[Tensor, " B"]) -> RelationVectors:
-        """Returns what each relation does to messages under each query's relation."""
-        query_relation = self.query_relations(relations)
-        return tuple(layer.relation_vectors(query_relation) for layer in self._typed_layers())
+    def relation_vectors(
+        self, relations: Int[Tensor, " B"], *, parts: Int[Tensor, " R"] | None = None
+    ) -> RelationVectors:
+        """Returns what each relation does to messages under each query's relation.
+
+        Args:
+            relations: the queries'.
+            parts: for each relation the one whose weights stand for it; None: its own.
+        """
+        query_relation = self.query_relations(relations if parts is None else parts[relations])
+        made = tuple(layer.relation_vectors(query_relation) for layer in self._typed_layers())
+        if parts is None:
+            return made
+        before = tensors_in(made)
+        return with_tensors(made, before, [tensor.index_select(1, parts) for tensor in before])
 
     def steady_relation_vectors(self, relations: Int[Tensor, " B"]) -> RelationVectors:
         """Returns relation vectors whose bits are the same in any company.

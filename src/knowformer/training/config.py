@@ -42,6 +42,9 @@ class TrainingConfig(BaseModel):
     looks from inside differs from a region of it, above all in the number of neighbours."""
     edge_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
     """Share of all other edges that a batch does not see either, drawn anew for each."""
+    relation_swaps: float = Field(default=0.0, ge=0.0, le=1.0)
+    """Share of the relations that take each other's part in a batch, drawn anew for each: those
+    with few training facts learn what any relation may do."""
     loss: LossName = "cross_entropy"
     """cross_entropy over all entities, or binary against sampled negatives."""
     num_negatives: int = Field(default=256, ge=1)

@@ -38,6 +38,7 @@ def accumulate_gradients(
     *,
     size: int,
     workers: Workers,
+    relation_parts: Int[Tensor, " R"] | None = None,
 ) -> float:
     """Adds the gradients of a batch's loss to the model's, and returns the loss.
 
@@ -50,10 +51,14 @@ def accumulate_gradients(
             share with others, and its number.
         size: queries per slice.
         workers: the threads.
+        relation_parts: for each relation the one whose weights stand for it; None: its own.
     """
     relations: Tensor
     relations, row_of_query = torch.unique(batch.relations, return_inverse=True)
-    made = model.weights(identity_noise), model.relation_vectors(relations)
+    made = (
+        model.weights(identity_noise),
+        model.relation_vectors(relations, parts=relation_parts),
+    )
     differentiable = [tensor for tensor in tensors_in(made) if tensor.requires_grad]
     leaves = [tensor.detach().requires_grad_() for tensor in differentiable]
     weights, vectors = with_tensors(made, differentiable, leaves)

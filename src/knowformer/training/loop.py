@@ -32,6 +32,7 @@ from knowformer.model.weights import ModelWeights, SharedStates
 from knowformer.queries.edge_removal import visible_edges
 from knowformer.queries.negatives import sample_negatives
 from knowformer.queries.query import QueryBatch
+from knowformer.queries.relation_swaps import swap_relations
 from knowformer.seeding import derive_seed, generator
 from knowformer.training.checkpoint import Counters, load_checkpoint, save_checkpoint
 from knowformer.training.config import RunConfig
@@ -225,6 +226,11 @@ class Trainer:
             self._slice_loss(graph, batch),
             size=slice_size(self.batch_size, graph.adjacency.num_entities, config.model.hidden_dim),
             workers=self._workers,
+            relation_parts=swap_relations(
+                graph.adjacency.num_relations,
+                training.relation_swaps,
+                generator=generator(config.seed, "relations", self.counters.step),
+            ),
         )
 
     def step(self, graph: TrainingGraph, batch: QueryBatch) -> float:

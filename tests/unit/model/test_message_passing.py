@@ -1,7 +1,9 @@
 import torch
 
 from knowformer.model.config import PRESETS, ModelConfig
+from knowformer.model.knowformer import KnowFormer, initialize
 from knowformer.model.message_passing import Hop, RelationProjection
+from knowformer.model.weights import tensors_in
 
 
 def test_relation_vectors_are_one_linear_map_per_relation() -> None:
@@ -30,3 +32,13 @@ def test_a_hop_hands_its_own_weights_to_the_kernel() -> None:
     for number, linear in enumerate(hop.update):
         assert torch.equal(paper.maps[number], linear.weight.T)
         assert torch.equal(paper.rows[1 + number], linear.bias)
+
+
+def test_relations_that_take_each_others_part_do_what_the_other_does() -> None:
+    model = KnowFormer(ModelConfig(hidden_dim=4, num_heads=2), 6)
+    initialize(model, generator=torch.Generator().manual_seed(0))
+    parts = torch.tensor([2, 1, 0, 5, 4, 3])
+    swapped = model.relation_vectors(torch.tensor([0, 1]), parts=parts)
+    plain = model.relation_vectors(torch.tensor([2, 1]))
+    for ours, theirs in zip(tensors_in(swapped), tensors_in(plain), strict=True):
+        assert torch.equal(ours, theirs[:, parts])

@@ -132,7 +132,7 @@ def test_events_have_the_names_that_scripts_rely_on(tmp_path: Path, splits: Trai
         {"loss": "cross_entropy"},
         {"loss": "binary"},
         {"region_size": 6, "edge_dropout": 0.2, "averaging": 0.9, "validation_region": 0.3},
-        {"region_size": 6, "whole_graph_share": 0.6},
+        {"region_size": 6, "whole_graph_share": 0.6, "relation_swaps": 0.5},
     ],
     ids=["cross_entropy", "binary", "regions", "regions_then_whole"],
 )

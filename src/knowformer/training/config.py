@@ -78,6 +78,9 @@ class TrainingConfig(BaseModel):
     validation_region: float = Field(default=0.0, ge=0.0, lt=1.0)
     """Share of the entities that are set apart, with their facts, as a graph of its own on which
     validation asks: how well a model does on new entities. 0 asks on the training graph."""
+    validation_relations: float = Field(default=0.0, ge=0.0, le=1.0)
+    """Share of the frequent relations of which training sees two facts each, and for which
+    validation asks: how well a model does on relations that were rare in training."""
     max_valid_facts: int = Field(default=1000, ge=1)
     """Validation facts used to choose the weights; a seeded sample if there are more."""
     checkpoint_minutes: float = Field(default=2.0, ge=0.0)

@@ -23,7 +23,7 @@ from knowformer.evaluation.evaluate import Scorer, rank_split
 from knowformer.evaluation.metrics import rank_metrics
 from knowformer.graph.dataset import Split, TrainingSplits
 from knowformer.graph.inverse import num_with_inverses
-from knowformer.graph.region_apart import set_region_apart
+from knowformer.graph.set_apart import set_region_apart, set_relations_apart
 from knowformer.kernels.interface import Edges
 from knowformer.model.knowformer import KnowFormer, initialize
 from knowformer.model.noise import identity_noise
@@ -75,12 +75,7 @@ class Trainer:
             on_best: called with the model whenever its weights are kept.
             on_validated: called with the model after every validation.
         """
-        if config.training.validation_region:
-            splits = set_region_apart(
-                splits,
-                config.training.validation_region,
-                generator=generator(config.seed, "validation_region"),
-            )
+        splits = _with_validation_apart(splits, config)
         graph = splits.train.graph
         self.splits = splits
         self.config = config
@@ -378,6 +373,17 @@ class Trainer:
             kept["average"] = self._average.state_dict()
         save_checkpoint(self._checkpoint_path, self.model, self._optimizer, kept, self.counters)
         self._saved_at = time.perf_counter()
+
+
+def _with_validation_apart(splits: TrainingSplits, config: RunConfig) -> TrainingSplits:
+    training = config.training
+    if training.validation_region:
+        draw = generator(config.seed, "validation_region")
+        splits = set_region_apart(splits, training.validation_region, generator=draw)
+    if training.validation_relations:
+        draw = generator(config.seed, "validation_relations")
+        splits = set_relations_apart(splits, training.validation_relations, generator=draw)
+    return splits
 
 
 def _sample_facts(split: Split, config: RunConfig) -> Split:

@@ -1,9 +1,12 @@
+from collections.abc import Callable
+
 import pytest
 import torch
 
 from knowformer.errors import DataError
-from knowformer.graph.dataset import Dataset, Split
-from knowformer.graph.region_apart import set_region_apart
+from knowformer.graph.dataset import Dataset, Split, TrainingSplits
+from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.graph.set_apart import set_region_apart, set_relations_apart
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -54,3 +57,31 @@ def test_relations_that_are_not_trained_are_not_asked_for(ring: Dataset) -> None
 def test_a_region_that_is_everything_is_refused(ring: Dataset) -> None:
     with pytest.raises(DataError, match="validation_region"):
         set_region_apart(ring.for_training(), 0.999, generator=seeded())
+
+
+def test_relations_set_apart_keep_two_facts_and_are_what_is_asked_for(
+    random_graph: Callable[..., KnowledgeGraph],
+) -> None:
+    graph = random_graph(num_entities=40, num_relations=5, num_facts=600, seed=0)
+    order = torch.randperm(len(graph.facts), generator=seeded())
+    facts, valid = graph.facts[order[60:]], graph.facts[order[:60]]
+    seen = KnowledgeGraph(graph.entities, graph.relations, facts)
+    whole = TrainingSplits(
+        train=Split("train", seen, facts, facts), valid=Split("valid", seen, valid, graph.facts)
+    )
+    splits = set_relations_apart(whole, 0.4, generator=seeded())
+    counts = torch.bincount(splits.train.facts[:, 1], minlength=5)
+    apart = set((counts == 2).nonzero().flatten().tolist())
+    assert len(apart) == 2
+    assert set(splits.valid.facts[:, 1].tolist()) == apart
+    left = named(splits.train, splits.train.facts)
+    asked = named(splits.valid, splits.valid.facts)
+    visible = named(splits.valid, splits.valid.graph.facts)
+    assert not asked & (left | visible)
+    assert left <= visible <= named(whole.train, facts)
+    assert asked | visible <= named(splits.valid, splits.valid.known)
+
+
+def test_too_few_facts_for_relations_apart_are_told(ring: Dataset) -> None:
+    with pytest.raises(DataError, match="validation_relations"):
+        set_relations_apart(ring.for_training(), 1.0, generator=seeded())

@@ -7,7 +7,8 @@
     seeds = [0, 1, 2]
     epochs = 4                      passes over the training queries, if not the data set's own,
     minutes = 9                     or a limit of time; passes end the same on any machine
-    settings.model.hidden_dim = 64  only what differs from the data set's own settings
+    settings.model.hidden_dim = 64  only what differs from the data set's own settings, or from the
+                                    defaults if the kind is validation
     [published]                     the paper's figures, and the table they stand in
     [[runs]] or [[grid]]            several runs that differ in a few settings; see below
 
@@ -216,8 +217,13 @@ class Experiment:
         return f"{training.max_epochs:g} epoch{'' if training.max_epochs == 1 else 's'}"
 
     def config(self, seed: int, *, threads: int = 0) -> RunConfig:
-        """Returns the complete settings; later wins: the data set's own, the file's, the seed."""
-        settings = recommended_settings(catalogue_name(self.dataset) if self.dataset else None)
+        """Returns the complete settings; later wins: the data set's own, the file's, the seed.
+
+        A search starts from the defaults: what it finds becomes the data set's own, and must not
+        change the trials that found it.
+        """
+        name = None if self.kind == "validation" else self.dataset
+        settings = recommended_settings(catalogue_name(name) if name else None)
         merge_settings(settings, deepcopy(dict(self.settings)))
         budget = {"max_epochs": self.epochs, "max_minutes": self.minutes}
         given = {key: value for key, value in budget.items() if value is not None}

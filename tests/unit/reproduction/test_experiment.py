@@ -13,6 +13,7 @@ from knowformer.reproduction.experiment import (
     load_experiments,
 )
 from knowformer.reproduction.results import Result
+from knowformer.training.config import RunConfig
 from tests.unit.reproduction.conftest import WriteExperiment
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -107,6 +108,15 @@ def test_settings_come_from_the_data_set_the_other_file_the_file_and_the_run(
     assert (config.training.max_minutes, config.seed) == (3, 4)
     assert found["b/runs/x"].seeds == (4,)
     assert found["b/runs/x"].config(4).model.num_layers == 2
+
+
+def test_a_search_starts_from_the_defaults(
+    experiments_folder: Path, write_experiment: WriteExperiment
+) -> None:
+    write_experiment("search/trial", 'kind = "validation"\ndataset = "fb15k-237_v1"')
+    config = load_experiments(experiments_folder)["search/trial"].config(0)
+    assert config.model == RunConfig().model
+    assert config.training == RunConfig().training
 
 
 def test_a_grid_stands_for_every_combination(

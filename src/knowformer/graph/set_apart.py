@@ -53,7 +53,8 @@ def set_region_apart(
     inside = facts_among(splits.train.facts, apart, num_entities)
     is_asked = _draw(len(inside), generator)
     seen = inside[~is_asked]
-    asked = torch.cat([inside[is_asked], facts_among(splits.valid.facts, apart, num_entities)])
+    more = facts_among(_valid_on_training_graph(splits), apart, num_entities)
+    asked = torch.cat([inside[is_asked], more])
     asked = asked[torch.isin(asked[:, 1], trained[:, 1])]  # others were never trained
     _check(trained, asked, "validation_region")
     return TrainingSplits(
@@ -85,13 +86,19 @@ def set_relations_apart(
     is_asked = torch.zeros_like(is_left)
     is_asked[~is_left] = _draw(int((~is_left).sum()), generator)
     trained, seen = facts[is_left], facts[~is_asked]
-    valid = splits.valid.facts
+    valid = _valid_on_training_graph(splits)
     asked = torch.cat([facts[is_asked], valid[torch.isin(valid[:, 1], apart)]])
     _check(trained, asked, "validation_relations")
     return TrainingSplits(
         train=Split("train", _with_facts(graph, trained), trained, trained),
         valid=Split("valid", _with_facts(graph, seen), asked, torch.cat([facts, valid])),
     )
+
+
+def _valid_on_training_graph(splits: TrainingSplits) -> Int[Tensor, "n 3"]:
+    """Returns the validation facts, or none if they have a graph and numbers of their own."""
+    shared = splits.valid.graph.same_as(splits.train.graph)
+    return splits.valid.facts if shared else splits.valid.facts[:0]
 
 
 def _draw(number: int, generator: torch.Generator) -> Bool[Tensor, " n"]:

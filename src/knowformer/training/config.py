@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import tomli_w
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from knowformer.errors import ConfigError, suggest
 from knowformer.model.config import PRESETS, ModelConfig, PresetName
@@ -85,6 +85,14 @@ class TrainingConfig(BaseModel):
     """Validation facts used to choose the weights; a seeded sample if there are more."""
     checkpoint_minutes: float = Field(default=2.0, ge=0.0)
     """Least time between two checkpoints; one is also written after every validation."""
+
+    @model_validator(mode="after")
+    def _one_validation_apart(self) -> "TrainingConfig":
+        if self.validation_region and self.validation_relations:
+            raise ValueError(
+                "training.validation_region and training.validation_relations exclude each other"
+            )
+        return self
 
 
 class RunConfig(BaseModel):

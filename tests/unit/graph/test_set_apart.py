@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -7,6 +8,7 @@ from knowformer.errors import DataError
 from knowformer.graph.dataset import Dataset, Split, TrainingSplits
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.set_apart import set_region_apart, set_relations_apart
+from knowformer.graph.vocabulary import Vocabulary
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -85,3 +87,16 @@ def test_relations_set_apart_keep_two_facts_and_are_what_is_asked_for(
 def test_too_few_facts_for_relations_apart_are_told(ring: Dataset) -> None:
     with pytest.raises(DataError, match="validation_relations"):
         set_relations_apart(ring.for_training(), 1.0, generator=seeded())
+
+
+def test_validation_facts_with_numbers_of_another_graph_are_left_out(ring: Dataset) -> None:
+    whole = ring.for_training()
+    entities = Vocabulary([f"other {name}" for name in whole.train.graph.entities], kind="entity")
+    elsewhere = KnowledgeGraph(entities, ring.relations, whole.valid.graph.facts)
+    splits = set_region_apart(
+        TrainingSplits(whole.train, replace(whole.valid, graph=elsewhere)),
+        0.3,
+        generator=seeded(),
+    )
+    asked = named(splits.valid, splits.valid.facts)
+    assert asked <= named(whole.train, whole.train.facts)

@@ -164,3 +164,9 @@ def test_zero_turns_regions_off_where_a_data_set_has_them() -> None:
     assert config.training.region_size is None
     with pytest.raises(ConfigError, match="region_size"):
         build_config(assignments=["training.region_size=1"])
+
+
+def test_only_one_kind_of_validation_is_set_apart() -> None:
+    both = ["training.validation_region=0.3", "training.validation_relations=0.3"]
+    with pytest.raises(ConfigError, match="exclude each other"):
+        build_config(assignments=both)

@@ -38,8 +38,8 @@ class TrainingConfig(BaseModel):
     """Entities in each of the regions that a large graph is cut into, anew every epoch; a step then
     costs as much as a region. None or 0: always the whole graph."""
     whole_graph_share: float = Field(default=0.0, ge=0.0, le=1.0)
-    """With region_size, the last share of the run, which is trained on the whole graph: how a graph
-    looks from inside differs from a region of it, above all in the number of neighbours."""
+    """With region_size, the last share of the run's work, which is on the whole graph: it differs
+    from its regions in the number of neighbours and of rivals."""
     edge_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
     """Share of all other edges that a batch does not see either, drawn anew for each."""
     relation_swaps: float = Field(default=0.0, ge=0.0, le=1.0)

@@ -130,9 +130,10 @@ class Trainer:
         return self.model
 
     def progress(self) -> float:
-        """Returns the share of the run that is over, by steps or by minutes."""
+        """Returns the share of the run that is over, by work or by minutes."""
         training = self.config.training
-        share = self.counters.step / math.ceil(training.max_epochs * len(self.passes))
+        num_steps = math.ceil(training.max_epochs * len(self.passes))
+        share = self.passes.work_done(self.counters.step, num_steps, training.whole_graph_share)
         if training.max_minutes is not None:
             share = max(share, self._elapsed() / (60.0 * training.max_minutes))
         return min(share, 1.0)

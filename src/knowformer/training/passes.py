@@ -5,6 +5,7 @@ learns as well from a part of it. So a large graph may be cut into regions, anew
 facts across a border are left out until the next cut.
 """
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -69,6 +70,25 @@ class TrainingPasses:
 
     def __len__(self) -> int:
         return len(self.whole.batches)
+
+    def work_done(self, step: int, num_steps: int, whole_graph_share: float) -> float:
+        """Returns the share of a run's work that is over after a step.
+
+        Args:
+            step: steps done.
+            num_steps: of the whole run.
+            whole_graph_share: of the work, at the end, that is on the whole graph. There a step
+                costs more than one on a region, by as much as the graph is larger.
+        """
+        num_entities, share = self.whole.adjacency.num_entities, whole_graph_share
+        cost = num_entities / (self._region_size or num_entities)
+        if cost <= 1.0 or not share:
+            return step / num_steps
+        on_whole = math.floor(num_steps * share / (cost * (1.0 - share) + share))
+        in_regions = num_steps - on_whole
+        if step <= in_regions and in_regions:
+            return step * ((1.0 - share) if on_whole else 1.0) / in_regions
+        return 1.0 - share * (num_steps - step) / on_whole
 
     def epoch(
         self, generator: torch.Generator, *, in_regions: bool = True, skip: int = 0

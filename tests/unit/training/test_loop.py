@@ -383,4 +383,5 @@ def test_the_last_share_of_a_run_in_regions_is_on_the_whole_graph(
     first = whole.index(True)
     assert not any(whole[:first])
     assert all(whole[first:])
-    assert 0.3 < 1 - first / len(whole) <= 0.4
+    # Sixteen entities against six: a step costs 8/3, so of the steps a fifth is 0.4 of the work.
+    assert 0.15 < 1 - first / len(whole) <= 0.2

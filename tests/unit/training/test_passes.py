@@ -62,3 +62,24 @@ def test_an_epoch_outside_regions_has_the_whole_graph(split: Split) -> None:
     passes = passes_of(split, len(split.graph.entities) // 3)
     order = torch.Generator().manual_seed(0)
     assert {graph for graph, _ in passes.epoch(order, in_regions=False)} == {passes.whole}
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("num_steps", [1, 7, 100])
+def test_work_rises_to_one_and_is_that_of_steps_without_regions(
+    split: Split, share: float, num_steps: int
+) -> None:
+    whole, cut = passes_of(split, None), passes_of(split, len(split.graph.entities) // 4)
+    work = [cut.work_done(step, num_steps, share) for step in range(num_steps + 1)]
+    assert work[0] == 0.0
+    assert work[-1] == 1.0
+    assert work == sorted(work)
+    steps = [whole.work_done(step, num_steps, share) for step in range(num_steps + 1)]
+    assert steps == [step / num_steps for step in range(num_steps + 1)]
+
+
+def test_a_step_on_the_whole_graph_counts_as_much_as_it_costs(split: Split) -> None:
+    cut = passes_of(split, len(split.graph.entities) // 4)
+    work = [cut.work_done(step, 100, 0.5) for step in range(101)]
+    assert work[80] == pytest.approx(0.5)  # 80 steps of cost 1, 20 of cost 4
+    assert work[90] == pytest.approx(0.75)

@@ -46,6 +46,7 @@ _logger = logging.getLogger(__name__)
 
 FORMAT_VERSION = 1
 VALIDATIONS_FOLDER = "validations"
+LAST_SETTING = "checkpoint_minutes"  # of what every run writes
 SPLIT_NAMES: tuple[SplitName, ...] = ("train", "valid", "test")
 
 
@@ -165,9 +166,17 @@ def load_config(folder: Path) -> RunConfig:
     """Loads a run's settings."""
     path = folder / "config.toml"
     try:
-        return parse_config(tomllib.loads(_read_text(path)), where=str(path))
+        settings = tomllib.loads(_read_text(path))
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"Expected a TOML file at {path}, got: {error}.") from error
+    config = parse_config(settings, where=str(path))
+    # A file that was cut off between two lines is TOML all the same.
+    if LAST_SETTING not in settings.get("training", {}):
+        raise ConfigError(
+            f"Expected all settings of a run in {path}, the last one training.{LAST_SETTING}, "
+            "found a part of them: the file is damaged. Restore it from a copy, or train again."
+        )
+    return config
 
 
 def load_bundle(folder: Path) -> Bundle:

@@ -190,3 +190,14 @@ def test_damaged_metrics_are_named(tmp_path: Path) -> None:
     (tmp_path / "metrics.json").write_text("{")
     with pytest.raises(BundleError, match=r"metrics\.json"):
         update_metrics(tmp_path, {"test": {}})
+
+
+def test_settings_cut_off_between_any_two_lines_are_refused(tmp_path: Path, ring: Dataset) -> None:
+    start_run(tmp_path / "run", small("released"), ring)
+    path = tmp_path / "run" / "config.toml"
+    lines = path.read_text("utf-8").splitlines(keepends=True)
+    assert load_config(tmp_path / "run") == small("released")
+    for number in range(1, len(lines)):
+        path.write_text("".join(lines[:number]), "utf-8")
+        with pytest.raises(ConfigError, match="damaged"):
+            load_config(tmp_path / "run")

@@ -74,7 +74,7 @@ class TrainingConfig(BaseModel):
     patience: int | None = Field(default=None, ge=1)
     """Validations without a new record MRR before the run ends early; none: never."""
     validations_per_epoch: int = Field(default=1, ge=1)
-    """How often an epoch is interrupted to validate."""
+    """How often an epoch is interrupted to validate, evenly over its work."""
     validation_region: float = Field(default=0.0, ge=0.0, lt=1.0)
     """Share of the entities that are set apart, with their facts, as a graph of its own on which
     validation asks: how well a model does on new entities. 0 asks on the training graph."""

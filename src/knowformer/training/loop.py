@@ -132,11 +132,22 @@ class Trainer:
     def progress(self) -> float:
         """Returns the share of the run that is over, by work or by minutes."""
         training = self.config.training
-        num_steps = math.ceil(training.max_epochs * len(self.passes))
-        share = self.passes.work_done(self.counters.step, num_steps, training.whole_graph_share)
+        share = self._work_done(self.counters.step)
         if training.max_minutes is not None:
             share = max(share, self._elapsed() / (60.0 * training.max_minutes))
         return min(share, 1.0)
+
+    def _work_done(self, step: int) -> float:
+        share = self.config.training.whole_graph_share
+        return self.passes.work_done(step, self._num_steps(), share)
+
+    def _num_steps(self) -> int:
+        return math.ceil(self.config.training.max_epochs * len(self.passes))
+
+    def _validations_due(self, step: int) -> int:
+        """Returns how many there should be after a step: evenly over the work, not the steps."""
+        epochs = self._work_done(step) * self._num_steps() / len(self.passes)
+        return math.floor(epochs * self.config.training.validations_per_epoch + 1e-9)
 
     def _in_regions(self) -> bool:
         """Returns whether an epoch that starts now is trained on regions, if there are any."""
@@ -153,8 +164,7 @@ class Trainer:
         return self.counters.finished or tired or self.progress() >= 1.0
 
     def _run_epoch(self) -> None:
-        counters, size = self.counters, len(self.passes)
-        times = self.config.training.validations_per_epoch
+        counters = self.counters
         if self._leaves_regions():  # a run that was cut off between two steps
             counters.epoch, counters.batch_in_epoch = counters.epoch + 1, 0
         if not counters.batch_in_epoch:
@@ -166,7 +176,7 @@ class Trainer:
             loss = self.step(graph, batch)
             counters.step += 1
             counters.batch_in_epoch += 1
-            due = counters.step * times // size > (counters.step - 1) * times // size
+            due = self._validations_due(counters.step) > self._validations_due(counters.step - 1)
             self._log_step(loss, len(batch), always=due)
             if due:
                 self._validate()
@@ -189,7 +199,9 @@ class Trainer:
             seconds = time.perf_counter() - started
         self._optimizer.zero_grad()
         ranked = 2 * len(self._valid.facts) * config.training.validations_per_epoch
-        queries = self.passes.num_queries + FORWARD_SHARE * ranked
+        # All counted as queries of the part that was timed, which may be a region.
+        trained = self.passes.num_queries * self.passes.mean_cost(config.training.whole_graph_share)
+        queries = trained + FORWARD_SHARE * ranked * self.passes.whole_graph_cost
         return Plan(
             batch_size=self.batch_size,
             slice_size=slice_size(

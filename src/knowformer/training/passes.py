@@ -80,8 +80,7 @@ class TrainingPasses:
             whole_graph_share: of the work, at the end, that is on the whole graph. There a step
                 costs more than one on a region, by as much as the graph is larger.
         """
-        num_entities, share = self.whole.adjacency.num_entities, whole_graph_share
-        cost = num_entities / (self._region_size or num_entities)
+        share, cost = whole_graph_share, self.whole_graph_cost
         if cost <= 1.0 or not share:
             return step / num_steps
         on_whole = math.floor(num_steps * share / (cost * (1.0 - share) + share))
@@ -89,6 +88,17 @@ class TrainingPasses:
         if step <= in_regions and in_regions:
             return step * ((1.0 - share) if on_whole else 1.0) / in_regions
         return 1.0 - share * (num_steps - step) / on_whole
+
+    def mean_cost(self, whole_graph_share: float) -> float:
+        """Returns what a step of such a run costs on average; one on a region costs 1."""
+        cost = self.whole_graph_cost
+        return cost / (cost * (1.0 - whole_graph_share) + whole_graph_share)
+
+    @property
+    def whole_graph_cost(self) -> float:
+        """Returns what a step on the whole graph costs, where one on a region costs 1."""
+        num_entities = self.whole.adjacency.num_entities
+        return max(1.0, num_entities / (self._region_size or num_entities))
 
     def epoch(
         self, generator: torch.Generator, *, in_regions: bool = True, skip: int = 0

@@ -3,6 +3,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -385,3 +386,16 @@ def test_the_last_share_of_a_run_in_regions_is_on_the_whole_graph(
     assert all(whole[first:])
     # Sixteen entities against six: a step costs 8/3, so of the steps a fifth is 0.4 of the work.
     assert 0.15 < 1 - first / len(whole) <= 0.2
+
+
+def test_validations_are_spread_over_the_work_not_the_steps(
+    tmp_path: Path, splits: TrainingSplits
+) -> None:
+    config = config_of(max_epochs=4, region_size=6, whole_graph_share=0.6, validations_per_epoch=2)
+    finished(splits, config, tmp_path)
+    events = read_events(tmp_path / "events.jsonl")
+    steps = [event["step"] for event in events if event["kind"] == "validation"]
+    gaps = [later - earlier for earlier, later in pairwise([0, *steps])]
+    assert len(gaps) == 8
+    # A step on the whole graph costs 8/3 of one on a region.
+    assert gaps[0] > 2 * gaps[-1] > 0

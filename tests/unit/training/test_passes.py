@@ -83,3 +83,6 @@ def test_a_step_on_the_whole_graph_counts_as_much_as_it_costs(split: Split) -> N
     work = [cut.work_done(step, 100, 0.5) for step in range(101)]
     assert work[80] == pytest.approx(0.5)  # 80 steps of cost 1, 20 of cost 4
     assert work[90] == pytest.approx(0.75)
+    assert cut.mean_cost(0.5) == pytest.approx(0.8 * 1 + 0.2 * 4)
+    assert cut.mean_cost(0.0) == 1.0
+    assert passes_of(split, None).mean_cost(0.5) == 1.0

@@ -14,6 +14,7 @@ from knowformer.artifacts.bundle import (
     read_metrics,
     save_validated_weights,
     save_weights,
+    sole_trainer,
     start_run,
     update_metrics,
 )
@@ -65,7 +66,6 @@ def train(
     if resume:
         config, dataset = _stored_settings(folder, config), load_run_dataset(folder)
         _check_same_graph(folder, dataset, graph, config)
-        remove_partial_files(folder)
     else:
         if graph is None:
             raise BundleError(
@@ -75,6 +75,31 @@ def train(
         dataset = graph if isinstance(graph, Dataset) else load_dataset(graph, seed=config.seed)
         config = _with_batch_size(config, dataset)
         start_run(folder, config, dataset)
+
+    with sole_trainer(folder):
+        _run_to_its_end(
+            folder,
+            dataset,
+            config,
+            resume=resume,
+            keep_validations=keep_validations,
+            on_event=on_event,
+        )
+    return Reasoner.from_pretrained(folder, threads=config.threads)
+
+
+def _run_to_its_end(
+    folder: Path,
+    dataset: Dataset,
+    config: RunConfig,
+    *,
+    resume: bool,
+    keep_validations: bool,
+    on_event: Callable[[Event], None] | None,
+) -> None:
+    """Trains from the start or from the last checkpoint, then fits probabilities."""
+    if resume:
+        remove_partial_files(folder)
 
     def keep_best(model: KnowFormer, event: Event) -> None:
         save_weights(folder, model)
@@ -102,7 +127,6 @@ def train(
         update_metrics(folder, {"best_validation": best})
     _draw_curve(folder, title=f"{dataset.name}, seed {config.seed}")
     _calibrate_once(folder, config.threads, on_event)
-    return Reasoner.from_pretrained(folder, threads=config.threads)
 
 
 def _draw_curve(folder: Path, *, title: str) -> None:

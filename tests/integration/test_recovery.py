@@ -1,13 +1,14 @@
 """Run folders that lost a file, and answers where probabilities end: through the library."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
 from knowformer import Reasoner, train
-from knowformer.artifacts.bundle import update_metrics
+from knowformer.artifacts.bundle import sole_trainer, update_metrics
 from knowformer.errors import BundleError
 from knowformer.training.events import read_events
 
@@ -85,3 +86,17 @@ def test_answers_are_in_order_of_score_even_where_probabilities_are_all_zero_or_
     assert scores == sorted(scores, reverse=True)
     assert len(set(scores)) > 16
     assert sum(answer.probability for answer in answers) == pytest.approx(1.0, abs=1e-4)
+
+
+def test_two_processes_do_not_train_in_one_folder(
+    own_family_run: Path, refuse: Callable[..., str]
+) -> None:
+    half_written = own_family_run / ".metrics.json.0.partial"
+    half_written.write_text("the other process is at it", encoding="utf-8")
+    with sole_trainer(own_family_run):
+        said = refuse("train", "--resume", "--out", own_family_run)
+        assert "another process" in said
+        assert half_written.exists()
+    train(None, own_family_run, resume=True)
+    assert not half_written.exists()
+    assert not list(own_family_run.glob(".*"))

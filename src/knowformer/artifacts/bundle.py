@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 from torch import Tensor
 
@@ -46,6 +47,7 @@ _logger = logging.getLogger(__name__)
 
 FORMAT_VERSION = 1
 VALIDATIONS_FOLDER = "validations"
+LOCK_FILE = ".training.lock"
 LAST_SETTING = "checkpoint_minutes"  # of what every run writes
 SPLIT_NAMES: tuple[SplitName, ...] = ("train", "valid", "test")
 
@@ -82,6 +84,33 @@ def holds_run(folder: Path) -> bool:
             f"Expected a folder that can be used at {folder}, got '{error.strerror}'. Choose "
             "another folder."
         ) from error
+
+
+@contextmanager
+def sole_trainer(folder: Path) -> Generator[None]:
+    """Keeps other processes from training in a run folder; a killed one does not hold it.
+
+    Raises:
+        BundleError: another process is at it.
+    """
+    path = folder / LOCK_FILE
+    lock = FileLock(path, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise BundleError(
+            f"Expected {folder} to be free, found another process training in it. Wait until it "
+            "is done, or choose another --out."
+        ) from None
+    except (OSError, NotImplementedError) as error:  # a disk without locks
+        _logger.debug("No lock on %s: %s", folder, error)
+    try:
+        yield
+    finally:
+        if lock.is_locked:
+            with suppress(OSError):
+                path.unlink()
+        lock.release()
 
 
 def start_run(folder: Path, config: RunConfig, dataset: Dataset) -> None:

@@ -108,6 +108,8 @@ class Audit(BaseModel):
     categories: dict[str, dict[str, int]]
     components: Components
     overlaps: list[NamedOverlap]
+    linked_in_training: int
+    """Training facts whose two entities another training fact links."""
     held_out: dict[str, HeldOut]
     by_relation: list[RelationCounts]
     findings: list[Finding]
@@ -165,6 +167,7 @@ def audit(dataset: Dataset, *, repeated_rows: int = 0) -> Audit:
         "categories": _categories(by_relation),
         "components": _components(facts, len(graph.entities)),
         "overlaps": [_named(overlap, dataset) for overlap in overlaps],
+        "linked_in_training": _num_linked(dataset.train.facts.numpy(), len(graph.entities)),
         "held_out": {
             split.name: _held_out(split, overlaps, indices[id(split.graph)])
             for split in (dataset.valid, dataset.test)
@@ -253,6 +256,12 @@ def _components(facts: Ids, num_entities: int) -> Components:
     largest = int(sizes.max())
     number = int((sizes > 0).sum())
     return Components(number=number, largest=largest, largest_share=largest / max(1, num_entities))
+
+
+def _num_linked(facts: Ids, num_entities: int) -> int:
+    ends = np.sort(facts[:, [0, 2]], axis=1)
+    _, counts = np.unique(ends[:, 0] * np.int64(num_entities) + ends[:, 1], return_counts=True)
+    return int(counts[counts > 1].sum())
 
 
 def _held_out(split: Split, overlaps: list[RelationOverlap], index: FactIndex) -> HeldOut:

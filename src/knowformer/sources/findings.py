@@ -34,8 +34,8 @@ class Finding(BaseModel):
 def find(audit: "Audit") -> list[Finding]:
     """Returns all findings, warnings first."""
     checks: tuple[Callable[[Audit], Iterator[Finding]], ...] = (
-        _leaks, _repeated_facts, _unseen, _linked, _overlaps, _products, _duplicates, _self_loops,
-        _components, _hubs, _thin_entities, _rare_relations, _size,
+        _leaks, _repeated_facts, _unseen, _linked_in_training, _linked, _overlaps, _products,
+        _duplicates, _self_loops, _components, _hubs, _thin_entities, _rare_relations, _size,
     )  # fmt: skip
     findings = [finding for check in checks for finding in check(audit)]
     order: dict[Level, int] = {"warning": 0, "note": 1, "good": 2}
@@ -120,11 +120,27 @@ def _linked(audit: "Audit") -> Iterator[Finding]:
         "entities that some fact of the evidence links already.",
         why="If facts often come in bundles, being linked at all is a strong hint. In use, the "
         "wanted facts may be those between entities not yet linked.",
-        advice="Compare training.hide=links with the default, on validation; it hides every link "
-        "between the two entities of a training question."
+        advice="If so, train with --set training.hide=links, which hides every link between the "
+        "two entities of a training question."
         if share >= MANY
         else "Nothing: they are few.",
     )
+
+
+def _linked_in_training(audit: "Audit") -> Iterator[Finding]:
+    held = audit.held_out["valid"]  # not of the test: it is a reason for a setting
+    in_training = audit.linked_in_training / max(1, audit.facts["train"])
+    in_valid = held.linked / max(1, held.facts)
+    if held.facts and in_training >= MANY and in_valid < in_training / 2:
+        yield Finding(
+            topic="links in training",
+            level="warning",
+            found=f"{_percent(in_training)} of the training facts are about two entities that "
+            f"another training fact links too; of the valid facts {_percent(in_valid)} are.",
+            why="A model would learn to look for a link that is not there when it is asked.",
+            advice="Train with --set training.hide=links, which hides every link between the two "
+            "entities of a training question.",
+        )
 
 
 def _overlaps(audit: "Audit") -> Iterator[Finding]:

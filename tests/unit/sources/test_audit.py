@@ -56,6 +56,19 @@ def test_held_out_facts_are_looked_at_against_the_evidence() -> None:
     assert held["test"].leaked == 1
 
 
+def test_links_that_only_training_facts_have_are_a_warning() -> None:
+    pairs = [(f"a{i}", f"b{i}") for i in range(10)]
+    train = [(a, relation, b) for a, b in pairs for relation in ("r", "s")] + [("a0", "t", "b1")]
+    found = audit(build(train=train, valid=[("a1", "t", "b2")], test=[("a2", "t", "b3")]))
+    assert found.linked_in_training == 20
+    warning = next(f for f in found.findings if f.topic == "links in training")
+    assert warning.level == "warning"
+    assert warning.found.startswith("95.2% of the training facts")
+    assert "training.hide=links" in warning.advice
+    found = audit(build(train=train, valid=[("b1", "t", "a1")], test=[("a2", "t", "b3")]))
+    assert "links in training" not in [f.topic for f in found.findings]
+
+
 def test_a_fact_in_two_parts_is_a_warning(ring: Dataset) -> None:
     from dataclasses import replace
 
@@ -96,5 +109,7 @@ def test_known_benchmarks_are_judged_as_the_field_judges_them() -> None:
             pytest.skip(f"{name} is not here")
     clean = audit(load_dataset("fb15k-237"))
     assert clean.held_out["test"].linked == clean.held_out["test"].leaked == 0
+    assert "links in training" in [f.topic for f in clean.findings if f.level == "warning"]
     leaky = audit(load_dataset("wn18rr"))  # _derivationally_related_form holds both ways
+    assert "links in training" not in [f.topic for f in leaky.findings]
     assert 0.3 < leaky.held_out["test"].leaked / leaky.held_out["test"].facts < 0.4

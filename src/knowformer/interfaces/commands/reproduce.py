@@ -97,7 +97,6 @@ def _list(experiments: dict[str, Experiment], store: ResultStore, as_json: bool)
         padding=(0, 1, 0, 0),
     )
     table.add_column("experiment", no_wrap=True)
-    table.add_column("kind", no_wrap=True)
     for column in ("runs", "seeds", "budget"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("state", no_wrap=True)
@@ -140,7 +139,6 @@ def _group_cells(group: list[dict[str, Any]]) -> list[str]:
     shown = f"{state} ({done} of {wanted})" if state == "partly" else state
     return [
         escape("/".join(first["experiment"].split("/")[:2])),
-        first["kind"],
         str(len(group)),
         str(len(first["seeds"])),
         first["budget"] or "-",

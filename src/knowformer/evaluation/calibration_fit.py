@@ -283,12 +283,14 @@ def pool_adjacent_violators(sums: Floats) -> Floats:
     """Merges neighbouring rows until their means never fall.
 
     Args:
-        sums: a row per point in order: weight, weight times value, then anything else that adds up.
+        sums: a row per point in order: weight above zero, weight times value, then anything else
+            that adds up.
     """
     blocks: list[Floats] = []
     for row in sums:
         block = row.copy()
-        while blocks and blocks[-1][1] * block[0] >= block[1] * blocks[-1][0]:
+        # The quotients themselves: rounded products may rise where the means are equal.
+        while blocks and blocks[-1][1] / blocks[-1][0] >= block[1] / block[0]:
             block += blocks.pop()
         blocks.append(block)
     return np.array(blocks)

@@ -45,6 +45,7 @@ def train(
     resume: bool = False,
     on_event: Callable[[Event], None] | None = None,
     keep_validations: bool = False,
+    calibrate: bool = True,
 ) -> Reasoner:
     """Trains a model and leaves a run folder behind.
 
@@ -57,6 +58,7 @@ def train(
         on_event: called with each event of training.
         keep_validations: keep the weights of every validation, not only those chosen; see
             ``artifacts.bundle.load_validated_weights``.
+        calibrate: fit probabilities to the validation facts once training is over.
 
     Returns:
         A reasoner with the weights that did best on validation.
@@ -85,6 +87,8 @@ def train(
             keep_validations=keep_validations,
             on_event=on_event,
         )
+        if calibrate:
+            _calibrate_once(folder, config.threads, on_event)
     return Reasoner.from_pretrained(folder, threads=config.threads)
 
 
@@ -97,7 +101,7 @@ def _run_to_its_end(
     keep_validations: bool,
     on_event: Callable[[Event], None] | None,
 ) -> None:
-    """Trains from the start or from the last checkpoint, then fits probabilities."""
+    """Trains from the start or from the last checkpoint."""
     if resume:
         remove_partial_files(folder)
 
@@ -126,7 +130,6 @@ def _run_to_its_end(
         best = {"step": trainer.counters.best_step, "valid_mrr": trainer.counters.best_mrr}
         update_metrics(folder, {"best_validation": best})
     _draw_curve(folder, title=f"{dataset.name}, seed {config.seed}")
-    _calibrate_once(folder, config.threads, on_event)
 
 
 def _draw_curve(folder: Path, *, title: str) -> None:

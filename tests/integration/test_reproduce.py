@@ -59,6 +59,7 @@ def test_list_run_skip_and_report(
     ]
     result = json.loads((tmp_path / ran[1]["result"]).read_text("utf-8"))
     assert result["evaluation"]["realistic"]["mrr"] > 0
+    assert not list(tmp_path.rglob("calibration.json")), "time spent on what no figure needs"
     assert states(read_json("reproduce", **at))["inductive/nations"] == "partly"
     assert read_json("reproduce", "inductive", "--seed", "1", **at) == []
     assert "partly (1 of 2)" in succeed("reproduce", **at)

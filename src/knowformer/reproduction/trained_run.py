@@ -82,6 +82,7 @@ def trained_run(
         resume=resume,
         on_event=on_event,
         keep_validations=(folder / VALIDATIONS_FOLDER).is_dir(),
+        calibrate=False,  # no figure of the paper is a probability
     )
     record = _record(folder, reasoner.config)
     write_json(folder / RECORD_FILE, record.model_dump(mode="json"))

@@ -47,7 +47,8 @@ def attention(summaries: list[Summary], folder: Path) -> Section:
         "`knowformer explain` does; large attention alone is "
         "[not yet a reason](../docs/decisions/0014-evidence-for-an-answer.md).",
         *(_paragraph(summary, studies) for summary, studies in ready),
-        "Pictured is, for each question, the test answer that the model ranks best.",
+        "Pictured is, for each question, the test answer that the model ranks best."
+        + "".join(_in_common(studies[0]) for _, studies in ready),
     ]
     shown = [question for _, studies in ready for question in studies[0].questions]
     draw = (lambda: draw_attention(shown, folder / "attention.png")) if shown else None
@@ -153,6 +154,22 @@ def _paragraph(summary: Summary, studies: list[AttentionStudy]) -> str:
         f"answers is {said['answers']}. Tails by layer, first to last: {by_layer}.{more} Of the "
         f"{len(answers)} test answers {sum(a.rank <= 10 for a in answers)} are among the model's "
         "ten best, known ones set aside."
+    )
+
+
+def _in_common(study: AttentionStudy) -> str:
+    """Says which entities get most attention whatever is asked, if there are any."""
+    questions = study.questions
+    shared = [
+        readable(entry)
+        for entry in questions[0].attended
+        if all(entry.entity in {each.entity for each in q.attended} for q in questions)
+    ]
+    if len(questions) < 2 or not shared:
+        return ""
+    return (
+        f" Of its {study.num_attended} entities, {len(shared)} are the same for all "
+        f"{len(questions)} questions: {', '.join(shared)}."
     )
 
 

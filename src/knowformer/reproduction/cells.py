@@ -111,3 +111,8 @@ def number_cell(value: float | None) -> str:
 def signed_cell(value: float | None) -> str:
     """Returns a difference."""
     return "-" if value is None else f"{value:+z.3f}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Returns a number of things: one seed, two seeds."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

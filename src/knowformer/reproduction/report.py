@@ -12,7 +12,7 @@ from knowformer.artifacts.learning_curve import can_draw
 from knowformer.atomic_files import write_text
 from knowformer.reproduction import sections, study_sections
 from knowformer.reproduction.attention_section import attention
-from knowformer.reproduction.cells import Section, not_yet_run
+from knowformer.reproduction.cells import Section, counted, not_yet_run
 from knowformer.reproduction.experiment import TABLES, Experiment
 from knowformer.reproduction.overview import overview
 from knowformer.reproduction.results import ResultStore
@@ -118,5 +118,5 @@ def _ties(summaries: list[Summary]) -> str:
 def _machine(hardware: Mapping[str, object], threads: int) -> str:
     return (
         f"{hardware['processor']}, {hardware['cores']} cores, {hardware['instructions']}, "
-        f"{threads} thread{'s' if threads > 1 else ''}"
+        f"{counted(threads, 'thread')}"
     )

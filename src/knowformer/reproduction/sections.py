@@ -10,6 +10,7 @@ from knowformer.reproduction.cells import (
     Section,
     by_group,
     cost_cells,
+    counted,
     estimate_cell,
     linked,
     markdown_table,
@@ -247,8 +248,7 @@ def _attention_gains(groups: dict[str, list[Summary]]) -> list[str]:
         by_name = {summary.experiment.variant: summary for summary in members}
         gain = paired(by_name["full"], by_name["no_attention"])
         if gain is not None:
-            seeds = f"{gain.count} seed{'s' if gain.count > 1 else ''}"
-            gains.append(f"{group} {gain.text(sign=True)} ({seeds})")
+            gains.append(f"{group} {gain.text(sign=True)} ({counted(gain.count, 'seed')})")
     return [f"**Attention's gain in MRR:** {'; '.join(gains)}."] if gains else []
 
 

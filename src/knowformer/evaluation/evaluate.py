@@ -155,7 +155,7 @@ def evaluate(
         head=metrics_by_policy(ranks[asks_head]),
         tail=metrics_by_policy(ranks[~asks_head]),
         categories=_by_category(ranks, directed, dataset),
-        link_prediction=_link_prediction(scorer, split, seed),
+        link_prediction=predict_links(scorer, split, seed),
         calibration=_calibration(scorer, split, calibration, seed, progress),
         seconds=round(time.perf_counter() - started, 3),
         command=shlex.join(sys.argv),
@@ -174,8 +174,12 @@ def _calibration(
     return measure_calibration(scorer, split, calibration, seed=seed, progress=progress)
 
 
-def _link_prediction(scorer: Scorer, split: Split, seed: int) -> dict[str, float] | None:
-    """Scores the split's facts and as many pairs that are not linked, each from both its ends."""
+def predict_links(scorer: Scorer, split: Split, seed: int) -> dict[str, float] | None:
+    """Scores the split's facts and as many pairs that are not linked, each from both its ends.
+
+    Returns:
+        AUROC, average precision and the number of pairs; None if there are several relations.
+    """
     num_relations = len(split.graph.relations)
     if num_relations != 1:
         return None

@@ -9,7 +9,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from knowformer.artifacts.bundle import load_validated_weights
-from knowformer.evaluation.evaluate import Scorer, evaluate, rank_split
+from knowformer.evaluation.evaluate import Scorer, evaluate, predict_links, rank_split
 from knowformer.evaluation.metrics import rank_metrics
 from knowformer.evaluation.report import EvaluationReport
 from knowformer.graph.dataset import Split
@@ -43,9 +43,18 @@ def rank_test_facts(experiment: Experiment, run: TrainedRun, progress: Progress 
 def report_validation(
     experiment: Experiment, run: TrainedRun, progress: Progress | None
 ) -> Measured:
-    """Kind validation: the training's record is all there is; nothing here can read test facts."""
-    del experiment, run, progress
-    return Measured()
+    """Kind validation: the training's record, and AUROC where the paper reports that.
+
+    Nothing here can read test facts.
+    """
+    del experiment, progress
+    reasoner = run.reasoner
+    valid = reasoner.dataset.for_training().valid
+    if len(valid.graph.relations) > 1:
+        return Measured()
+    seed = reasoner.config.seed
+    scorer = Scorer(reasoner.model, valid.graph, seed=seed, threads=reasoner.config.threads)
+    return Measured(study=predict_links(scorer, valid, seed))
 
 
 def study_selection(experiment: Experiment, run: TrainedRun, progress: Progress | None) -> Measured:

@@ -96,6 +96,8 @@ def metric(name: str) -> Measure:
     def take(result: Result) -> float | None:
         if name == "valid_mrr":
             return result.training.valid_mrr if result.training else None
+        if name == "valid_auroc":
+            return result.study["auroc"] if result.study and "auroc" in result.study else None
         report = result.evaluation
         if report is None:
             return None

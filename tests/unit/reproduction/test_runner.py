@@ -110,16 +110,23 @@ def test_the_validation_kind_cannot_evaluate(bench: Bench, monkeypatch: pytest.M
         bench.run("inductive/one")  # the trap works
 
 
+@pytest.mark.parametrize("one_relation", [False, True])
 def test_the_validation_kind_gives_the_same_with_other_test_facts(
+    one_relation: bool,
     tmp_path: Path,
     write_experiment: WriteExperiment,
     experiments_folder: Path,
     ring_triples: list[NamedTriple],
     write_triples: Callable[[Path, Sequence[NamedTriple]], Path],
 ) -> None:
+    if one_relation:
+        ring_triples = list({(h, t): (h, "link", t) for h, _, t in ring_triples}.values())
     train, valid, test = ring_triples[:24], ring_triples[24:28], ring_triples[28:]
+    assert len(test) > 1
     # Other test facts of the same names, so that names are numbered as before.
-    for name, asked in (("true", test), ("false", [(t, r, h) for h, r, t in test])):
+    tails = [t for _, _, t in test]
+    others = [(h, r, t) for (h, r, _), t in zip(test, [*tails[1:], tails[0]], strict=True)]
+    for name, asked in (("true", test), ("false", others)):
         folder = tmp_path / "data" / name / "ring"
         for part, triples in (("train", train), ("valid", valid), ("test", asked)):
             write_triples(folder / f"{part}.txt", triples)
@@ -134,7 +141,8 @@ def test_the_validation_kind_gives_the_same_with_other_test_facts(
             del record[key]
         for point in record["validations"]:
             del point["minutes"]
-        records.append(record)
+        assert (outcome.result.study is not None) == one_relation  # then AUROC is measured as well
+        records.append({**record, "study": outcome.result.study})
     assert records[0] == records[1]
 
 

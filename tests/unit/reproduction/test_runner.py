@@ -12,6 +12,7 @@ from filelock import FileLock
 from knowformer import reasoner
 from knowformer.errors import KnowformerError
 from knowformer.evaluation import evaluate as evaluation
+from knowformer.graph.dataset import Split
 from knowformer.graph.triples_io import NamedTriple
 from knowformer.reproduction import studies
 from knowformer.reproduction.results import Result
@@ -113,6 +114,7 @@ def test_the_validation_kind_cannot_evaluate(bench: Bench, monkeypatch: pytest.M
 @pytest.mark.parametrize("one_relation", [False, True])
 def test_the_validation_kind_gives_the_same_with_other_test_facts(
     one_relation: bool,
+    monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     write_experiment: WriteExperiment,
     experiments_folder: Path,
@@ -131,6 +133,13 @@ def test_the_validation_kind_gives_the_same_with_other_test_facts(
         for part, triples in (("train", train), ("valid", valid), ("test", asked)):
             write_triples(folder / f"{part}.txt", triples)
         write_experiment(f"search/{name}", f'kind = "validation"\ndataset = "{folder}"{TINY}')
+    known: list[object] = []
+
+    def predict_links(scorer: evaluation.Scorer, split: Split, seed: int) -> object:
+        known.append(split.known.tolist())  # no pair that is drawn may depend on a test fact
+        return evaluation.predict_links(scorer, split, seed)
+
+    monkeypatch.setattr(studies, "predict_links", predict_links)
     records: list[dict[str, object]] = []
     bench = Bench(experiments_folder)
     for outcome in bench.run("search/true", "search/false"):
@@ -144,6 +153,8 @@ def test_the_validation_kind_gives_the_same_with_other_test_facts(
         assert (outcome.result.study is not None) == one_relation  # then AUROC is measured as well
         records.append({**record, "study": outcome.result.study})
     assert records[0] == records[1]
+    assert len(known) == (2 if one_relation else 0)
+    assert known[:1] == known[1:]
 
 
 def test_the_budget_ends_a_training_and_the_next_call_goes_on(

@@ -318,7 +318,7 @@ class Trainer:
         event: Event = {
             "kind": "validation",
             "step": counters.step,
-            "epoch": counters.epoch,
+            "epoch": counters.epoch_of_step,
             "valid_mrr": metrics["mrr"],
             "valid_hits@1": metrics["hits@1"],
             "valid_hits@10": metrics["hits@10"],
@@ -352,7 +352,7 @@ class Trainer:
             {
                 "kind": "training",
                 "step": self.counters.step,
-                "epoch": self.counters.epoch,
+                "epoch": self.counters.epoch_of_step,
                 "loss": sum(losses) / len(losses),
                 "queries_per_second": self._queries_since_log / max(seconds, 1e-9),
                 "learning_rate": self._optimizer.param_groups[0]["lr"],

@@ -399,3 +399,12 @@ def test_validations_are_spread_over_the_work_not_the_steps(
     assert len(gaps) == 8
     # A step on the whole graph costs 8/3 of one on a region.
     assert gaps[0] > 2 * gaps[-1] > 0
+
+
+def test_epochs_are_told_by_steps_though_regions_take_fewer(
+    tmp_path: Path, splits: TrainingSplits
+) -> None:
+    trainer = finished(splits, config_of(max_epochs=3, region_size=6), tmp_path)
+    events = read_events(tmp_path / "events.jsonl")
+    assert [e["epoch"] for e in events if e["kind"] == "validation"] == [0, 1, 2]
+    assert trainer.counters.epoch >= 3  # the passes, which number the orders of queries

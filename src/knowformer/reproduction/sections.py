@@ -42,7 +42,7 @@ def transductive(summaries: list[Summary], folder: Path) -> Section:
     measured = [s for s in summaries if s.experiment.kind == "validation"]
     words = [
         "Held-out facts of the graph that was trained on (table 1; UMLS: table 3). The larger "
-        "graphs got an epoch or less; the curves show how far they were from flat, with a "
+        "graphs got less than two epochs; the curves show how far they were from flat, with a "
         "star at the weights that were chosen. Validation MRR lies well below test MRR where a "
         "graph is dense, for true answers among the test facts stay among its candidates. "
         "*Last gain* is what it rose in the last fifth of the time. The paper does not report "

@@ -72,7 +72,7 @@ def draw_ablation(groups: dict[str, list[Summary]], path: Path) -> Path:
     names.remove("full")
     first: Any = None
     for number, (group, summaries) in enumerate(groups.items(), start=1):
-        axis = first = figure.add_subplot(1, len(groups), number, sharey=first)
+        axis = first = figure.add_subplot(1, len(groups), number, sharex=first, sharey=first)
         by_name = {summary.experiment.variant: summary for summary in summaries}
         for row, name in enumerate(reversed(names)):
             if name not in by_name:
@@ -86,7 +86,7 @@ def draw_ablation(groups: dict[str, list[Summary]], path: Path) -> Path:
         axis.axvline(0, color="black", linewidth=0.8)
         axis.set_yticks(range(len(names)), [name.replace("_", " ") for name in reversed(names)])
         axis.tick_params(labelleft=number == 1)
-        axis.locator_params(axis="x", nbins=5)
+        axis.locator_params(axis="x", nbins=4)
         axis.set_title(group, fontsize=10, loc="left")
         plain(axis)
     figure.supxlabel("test MRR less that of the full model, same seed", fontsize=10)

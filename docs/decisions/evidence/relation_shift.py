@@ -12,21 +12,24 @@ from knowformer.graph.dataset import Split, load_dataset
 NAMES = [f"{family}_v{n}" for family in ("fb15k-237", "nell-995", "wn18rr") for n in range(1, 5)]
 
 
-def shares(split: Split) -> torch.Tensor:
-    """Returns the share of each relation among the facts of a split's graph."""
-    counts = torch.bincount(split.graph.facts[:, 1], minlength=len(split.graph.relations))
-    return counts / counts.sum()
+def counts_of(split: Split) -> torch.Tensor:
+    """Returns how many facts of each relation a split's graph has."""
+    return torch.bincount(split.graph.facts[:, 1], minlength=len(split.graph.relations))
 
 
 def main() -> None:
     """Prints half the sum of absolute differences: 0 for the same mix, 1 for none in common."""
     for name in sys.argv[1:] or NAMES:
         dataset = load_dataset(name)
-        trained, asked = shares(dataset.train), shares(dataset.test)
+        facts_trained, facts_asked = counts_of(dataset.train), counts_of(dataset.test)
+        trained, asked = facts_trained / facts_trained.sum(), facts_asked / facts_asked.sum()
         top = int((asked - trained).argmax())
+        rare = int((asked / trained.clamp(min=1e-9)).argmax())
         print(
             f"{name:13} differing {(trained - asked).abs().sum() / 2:.2f}, most of all "
-            f"{dataset.relations.names[top]}: {trained[top]:.1%} -> {asked[top]:.1%}"
+            f"{dataset.relations.names[top]}: {trained[top]:.1%} -> {asked[top]:.1%}; "
+            f"by its factor {dataset.relations.names[rare]}: "
+            f"{facts_trained[rare]} -> {facts_asked[rare]} facts"
         )
 
 

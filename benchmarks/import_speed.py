@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from knowformer.atomic_files import write_text
-from knowformer.environment import describe_environment
-from knowformer.graph.triples_io import read_triples
-from knowformer.sources import import_files
-from knowformer.sources.importing import ImportOptions, Reading
+from knowformer.importing import import_files
+from knowformer.importing.importing import ImportOptions, Reading
+from knowformer.storage.atomic_files import write_text
+from knowformer.storage.triples_io import read_triples
+from knowformer.system.environment import describe_environment
 
 HERE = Path(__file__).parent
 NUM_ENTITIES, NUM_RELATIONS = 200_000, 50

@@ -19,12 +19,13 @@ from typing import Any
 
 import torch
 
-from knowformer.allocator import keep_freed_memory
-from knowformer.evaluation.evaluate import BATCH_SIZE, Scorer
-from knowformer.graph.dataset import Dataset, load_dataset
+from knowformer.data.dataset import Dataset, load_dataset
+from knowformer.evaluation.evaluate import BATCH_SIZE
 from knowformer.graph.inverse import num_with_inverses, with_inverse_facts
 from knowformer.queries.batches import evaluation_batches
+from knowformer.scoring.scorer import Scorer
 from knowformer.seeding import generator
+from knowformer.system.allocator import keep_freed_memory
 from knowformer.training.config import build_config
 from knowformer.training.loop import Trainer
 from knowformer.training.plan import predicted_memory

@@ -21,10 +21,10 @@ import startup
 import torch
 from numba import cfunc, types
 
-from knowformer.atomic_files import write_text
-from knowformer.environment import describe_environment
 from knowformer.kernels._cpu_stages import BLOCK, matmul
 from knowformer.kernels._vectors import add, load, pick, rows_of, store
+from knowformer.storage.atomic_files import write_text
+from knowformer.system.environment import describe_environment
 
 HERE = Path(__file__).parent
 

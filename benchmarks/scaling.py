@@ -19,15 +19,15 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
-from knowformer.allocator import keep_freed_memory
-from knowformer.atomic_files import atomic_path, write_text
-from knowformer.environment import describe_environment
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.model.config import ModelConfig
 from knowformer.model.knowformer import KnowFormer, initialize
 from knowformer.model.noise import identity_noise
 from knowformer.seeding import generator
+from knowformer.storage.atomic_files import atomic_path, write_text
+from knowformer.system.allocator import keep_freed_memory
+from knowformer.system.environment import describe_environment
 
 RESULTS = Path(__file__).parent / "results"
 NUM_RELATIONS = 20

@@ -1,4 +1,4 @@
-"""Makes ``src/knowformer/graph/catalog.json`` from a manifest with the data files beside it.
+"""Makes ``src/knowformer/data/catalog.json`` from a manifest with the data files beside it.
 
 Usage: ``python scripts/make_catalog.py DATA/MANIFEST.tsv [--output FILE]``
 
@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from knowformer.atomic_files import write_text
-from knowformer.graph.triples_io import NamedTriple, read_edges, read_triples
+from knowformer.storage.atomic_files import write_text
+from knowformer.storage.triples_io import NamedTriple, read_edges, read_triples
 
 GRAPH_FOLDER = Path(__file__).resolve().parents[1] / "src" / "knowformer" / "graph"
 KINDS = ("transductive", "inductive", "fully-inductive", "homogeneous")

@@ -12,24 +12,29 @@ from hypothesis import settings
 # by numba must not be wrapped, so of the kernels only the torch files are named.
 CHECKED = [
     "knowformer.graph",
+    "knowformer.data.dataset",
+    "knowformer.data.holdout",
+    "knowformer.data.splitting",
     "knowformer.queries",
     "knowformer.kernels.interface",
     "knowformer.kernels._reference",
     "knowformer.model",
+    "knowformer.scoring",
+    "knowformer.calibration",
     "knowformer.evaluation",
     "knowformer.training",
     "knowformer.explanation",
-    "knowformer.artifacts",
+    "knowformer.runs",
     "knowformer.answering",
     "knowformer.reasoner",
-    "knowformer.runs",
+    "knowformer.pipeline",
 ]
 jaxtyping.install_import_hook(CHECKED, "beartype.beartype")
 
-from knowformer.graph.dataset import Dataset, load_dataset  # noqa: E402
+from knowformer.data.dataset import Dataset, load_dataset  # noqa: E402
 from knowformer.graph.knowledge_graph import KnowledgeGraph  # noqa: E402
-from knowformer.graph.triples_io import NamedTriple  # noqa: E402
 from knowformer.graph.vocabulary import Vocabulary  # noqa: E402
+from knowformer.storage.triples_io import NamedTriple  # noqa: E402
 
 settings.register_profile("knowformer", deadline=None, max_examples=15, database=None)
 settings.load_profile("knowformer")

@@ -14,15 +14,15 @@ from knowformer.answering.results import (
     MissingFacts,
     Spread,
 )
+from knowformer.data.dataset import Dataset, load_dataset
 from knowformer.errors import KnowformerError
 from knowformer.evaluation.evaluate import evaluate
-from knowformer.explanation.curves import FaithfulnessReport
+from knowformer.explanation.check.curves import FaithfulnessReport
 from knowformer.explanation.explanation import Explanation
-from knowformer.graph.dataset import Dataset, load_dataset
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.model.config import ModelConfig
+from knowformer.pipeline import train
 from knowformer.reasoner import Reasoner
-from knowformer.runs import train
 from knowformer.training.config import RunConfig, TrainingConfig
 
 __version__ = "0.1.0"

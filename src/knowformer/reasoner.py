@@ -9,33 +9,34 @@ from typing import Any, Literal
 from torch import Tensor
 
 from knowformer.answering.engine import Engine, Options
-from knowformer.answering.judge import Judge
 from knowformer.answering.missing import Sweep, find_missing_facts
 from knowformer.answering.questions import Question, build_question, question_parts
 from knowformer.answering.results import Answers, AnswerStream, MissingFacts
-from knowformer.artifacts.bundle import (
-    Bundle,
-    load_bundle,
-    save_calibration,
-)
-from knowformer.errors import ConfigError
-from knowformer.evaluation.calibration import Calibration
-from knowformer.evaluation.calibration_fit import fit_calibration
-from knowformer.evaluation.evaluate import Progress, Scorer, evaluate
-from knowformer.evaluation.held_out_candidates import OwnProbability
-from knowformer.evaluation.report import EvaluationReport
-from knowformer.explanation.curves import FaithfulnessReport
-from knowformer.explanation.evidence import NUM_PATHS, NUM_PROTOTYPES, EvidenceFinder
-from knowformer.explanation.explainer import AsksFor, Explainer
-from knowformer.explanation.explanation import Explanation
-from knowformer.explanation.test_set import measure_test_set
-from knowformer.graph.dataset import (
+from knowformer.calibration.calibration import Calibration
+from knowformer.calibration.calibrator import Judge
+from knowformer.calibration.fit import fit_calibration
+from knowformer.calibration.sample import OwnProbability
+from knowformer.data.dataset import (
     load_dataset,
     load_graph,
     load_labels,
 )
+from knowformer.data.labels import Labels, read_label_file
+from knowformer.errors import ConfigError
+from knowformer.evaluation.evaluate import Progress, evaluate
+from knowformer.evaluation.report import EvaluationReport
+from knowformer.explanation.check.benchmark import measure_test_set
+from knowformer.explanation.check.curves import FaithfulnessReport
+from knowformer.explanation.explainer import AsksFor, Explainer
+from knowformer.explanation.explanation import Explanation
+from knowformer.explanation.find.evidence import NUM_PATHS, NUM_PROTOTYPES, EvidenceFinder
 from knowformer.graph.knowledge_graph import KnowledgeGraph
-from knowformer.graph.labels import Labels, read_label_file
+from knowformer.runs.folder import (
+    Bundle,
+    load_bundle,
+    save_calibration,
+)
+from knowformer.scoring.scorer import Scorer
 from knowformer.training.config import (
     RunConfig,
 )

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import torch
 
-from knowformer.graph.dataset import TrainingSplits, load_dataset
-from knowformer.queries.batches import TrainingBatches
+from knowformer.data.dataset import TrainingSplits, load_dataset
 from knowformer.training import loop
 from knowformer.training.config import RunConfig, build_config
 from knowformer.training.events import read_events
+from knowformer.training.sampling.batches import TrainingBatches
 
 RECORD = Path(__file__).with_name("nations_20_steps.json")
 NUM_STEPS = 20

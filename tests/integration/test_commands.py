@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 import typer
+from knowformer.runs import folder as run_folder
 from safetensors import safe_open
 from typer.testing import CliRunner
 
 import knowformer
-from knowformer.artifacts import bundle
 from knowformer.interfaces.cli import app
 
 METRIC_NAMES = {"mrr", "mr", "hits@1", "hits@3", "hits@10"}
@@ -27,8 +27,8 @@ def read_events(run: Path) -> list[dict[str, Any]]:
 
 
 def test_a_run_folder_has_the_files_that_the_bundle_names(family_run: Path):
-    assert bundle.__doc__
-    named = set(re.findall(r"^([\w.]+\.\w+) ", bundle.__doc__, flags=re.MULTILINE))
+    assert run_folder.__doc__
+    named = set(re.findall(r"^([\w.]+\.\w+) ", run_folder.__doc__, flags=re.MULTILINE))
     assert len(named) == 10
     # Six validation facts are too few to fit probabilities on.
     assert {path.name for path in family_run.iterdir()} == named - {"calibration.json"}
@@ -77,7 +77,7 @@ def test_events_have_the_fields_that_scripts_rely_on(nations_run: Path):
 
 
 def test_settings_are_stored_complete_and_as_given(nations_run: Path):
-    config = bundle.load_config(nations_run)
+    config = run_folder.load_config(nations_run)
     assert config.seed == 5
     assert config.threads == 1
     assert (config.model.hidden_dim, config.model.num_heads, config.model.num_layers) == (8, 2, 1)
@@ -209,7 +209,7 @@ def test_a_file_of_ones_own_is_split_trained_and_evaluated(
     assert report["protocol"]["num_facts"] == 6
     assert report["protocol"]["num_candidates"] == 32
     assert report["protocol"]["dataset"] == "family"
-    splits = bundle.load_run_dataset(run)
+    splits = run_folder.load_run_dataset(run)
     assert [len(part.facts) for part in (splits.train, splits.valid, splits.test)] == [52, 6, 6]
 
 
@@ -296,7 +296,7 @@ def test_a_pair_of_folders_trains_on_one_graph_and_is_tested_on_the_other(
     protocol = report["protocol"]
     assert protocol["setting"].startswith("inductive")
     assert (protocol["num_facts"], protocol["num_candidates"]) == (6, 24)
-    dataset = bundle.load_run_dataset(tmp_path / "run")
+    dataset = run_folder.load_run_dataset(tmp_path / "run")
     assert not set(dataset.train.graph.entities) & set(dataset.test.graph.entities)
 
 

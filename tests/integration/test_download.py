@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from knowformer.data import catalog
+from knowformer.data.catalog import CatalogEntry, CatalogFile, DownloadPolicy, GraphCounts
 from knowformer.errors import DownloadError, StorageError
-from knowformer.graph import catalog
-from knowformer.graph.catalog import CatalogEntry, CatalogFile, DownloadPolicy, GraphCounts
 
 TRAIN = "".join(f"entity{i}\tnear\tentity{i + 1}\n" for i in range(20_000)).encode()
 TEST = "".join(f"entity{i}\tnear\tentity{i + 2}\n" for i in range(50)).encode()

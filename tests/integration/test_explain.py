@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from knowformer.graph.triples_io import NamedTriple
 from knowformer.reasoner import Reasoner
+from knowformer.storage.triples_io import NamedTriple
 
 from .conftest import make_once
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from knowformer import Reasoner, train
-from knowformer.artifacts.bundle import sole_trainer, update_metrics
 from knowformer.errors import BundleError
+from knowformer.runs.folder import sole_trainer, update_metrics
 from knowformer.training.events import read_events
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from knowformer.artifacts.bundle import load_config
-from knowformer.graph.dataset import load_dataset
+from knowformer.data.dataset import load_dataset
 from knowformer.interfaces.cli import app
+from knowformer.runs.folder import load_config
 from knowformer.training import config as training_config
 
 TINY = """

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from knowformer.evaluation.evaluate import Scorer
 from knowformer.graph.adjacency import Adjacency
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.vocabulary import Vocabulary
@@ -17,6 +16,7 @@ from knowformer.kernels.interface import Edges
 from knowformer.model.config import PRESETS, ModelConfig
 from knowformer.model.knowformer import KnowFormer, initialize
 from knowformer.model.noise import identity_noise
+from knowformer.scoring.scorer import Scorer
 
 NUM_RELATIONS = 3
 

@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from knowformer.explanation.attention_rows import gather, largest
-from knowformer.explanation.evidence import NUM_PROTOTYPES, EvidenceFinder
-from knowformer.explanation.faithfulness import RandomEvidence, Removal, standing
-from knowformer.explanation.test_set import _choose
-from knowformer.explanation.tracing import Prediction, _TracingBackend
+from knowformer.explanation.check.benchmark import _choose
+from knowformer.explanation.check.faithfulness import RandomEvidence, Removal, standing
+from knowformer.explanation.find.attention_rows import gather, largest
+from knowformer.explanation.find.evidence import NUM_PROTOTYPES, EvidenceFinder
+from knowformer.explanation.find.tracing import Prediction, _TracingBackend
 from knowformer.kernels.interface import Edges
 from knowformer.reasoner import Reasoner
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from knowformer.artifacts.bundle import load_bundle
-from knowformer.evaluation.calibration import COEFFICIENTS, question_columns, sigmoid
-from knowformer.evaluation.calibration_fit import FOLDS, fit_logistic
-from knowformer.evaluation.evaluate import Scorer
-from knowformer.evaluation.held_out_candidates import Candidates, sample_candidates
+from knowformer.calibration.calibration import COEFFICIENTS, question_columns, sigmoid
+from knowformer.calibration.fit import FOLDS, fit_logistic
+from knowformer.calibration.sample import Candidates, sample_candidates
+from knowformer.runs.folder import load_bundle
+from knowformer.scoring.scorer import Scorer
 
 CHOICES = {
     "score minus crowd (a softmax's argument)": ("margin",),

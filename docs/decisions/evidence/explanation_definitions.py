@@ -10,12 +10,12 @@ from collections import defaultdict
 
 import numpy as np
 
-from knowformer.explanation.evidence import CANDIDATES, EvidenceFinder
-from knowformer.explanation.evidence_graph import EvidenceGraph
-from knowformer.explanation.faithfulness import RandomEvidence, Removal, standing
-from knowformer.explanation.paths import USUAL_LENGTH, Floats, FoundPath, find_paths
-from knowformer.explanation.test_set import _choose
-from knowformer.explanation.tracing import Prediction
+from knowformer.explanation.check.benchmark import _choose
+from knowformer.explanation.check.faithfulness import RandomEvidence, Removal, standing
+from knowformer.explanation.find.evidence import CANDIDATES, EvidenceFinder
+from knowformer.explanation.find.evidence_graph import EvidenceGraph
+from knowformer.explanation.find.paths import USUAL_LENGTH, Floats, FoundPath, find_paths
+from knowformer.explanation.find.tracing import Prediction
 from knowformer.reasoner import Reasoner
 
 NUM_PATHS = 5

@@ -7,7 +7,7 @@ import sys
 
 import torch
 
-from knowformer.graph.dataset import Split, load_dataset
+from knowformer.data.dataset import Split, load_dataset
 
 NAMES = [f"{family}_v{n}" for family in ("fb15k-237", "nell-995", "wn18rr") for n in range(1, 5)]
 

@@ -16,16 +16,16 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from knowformer.answering.judge import Context, Judge, Verdict
 from knowformer.answering.questions import Question
 from knowformer.answering.results import Answer, Answers, Spread
-from knowformer.evaluation.evaluate import Scorer
-from knowformer.evaluation.held_out_candidates import Floats, batch_rows
+from knowformer.calibration.calibrator import Context, Judge, Verdict
+from knowformer.calibration.sample import Floats, batch_rows
+from knowformer.data.labels import Labels
 from knowformer.graph.inverse import inverse_of
 from knowformer.graph.knowledge_graph import KnowledgeGraph
-from knowformer.graph.labels import Labels
 from knowformer.model.knowformer import KnowFormer
 from knowformer.queries.known_answers import KnownAnswers
+from knowformer.scoring.scorer import Scorer
 
 CHUNK = 512  # questions that are grouped together
 RELATION_ROWS = 32  # passes between two reports of progress: a relation question takes many

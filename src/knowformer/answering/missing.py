@@ -10,10 +10,10 @@ from jaxtyping import Int
 from torch import Tensor
 
 from knowformer.answering.engine import Engine
-from knowformer.answering.judge import Verdict
 from knowformer.answering.results import MissingFact, MissingFacts
+from knowformer.calibration.calibrator import Verdict
+from knowformer.calibration.sample import Floats, Ints
 from knowformer.errors import DataError
-from knowformer.evaluation.held_out_candidates import Floats, Ints
 from knowformer.graph.inverse import inverse_of
 
 Sweep = Literal["heads", "tails"]

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from knowformer.answering.results import AskedFor
+from knowformer.data.labels import Labels
 from knowformer.errors import ConfigError
 from knowformer.graph.knowledge_graph import KnowledgeGraph
-from knowformer.graph.labels import Labels
 
 ASKED = "?"  # stands for the part that is asked for, as None does
 

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from knowformer.calibration.calibrator import ProbabilityKind
 from knowformer.tables import Cell, Column, TableView, Tabular, to_frame
 
 if TYPE_CHECKING:
     import pandas
 
 AskedFor = Literal["head", "relation", "tail"]
-ProbabilityKind = Literal["calibrated", "model"]
 
 CAPTIONS: dict[ProbabilityKind, str] = {
     "calibrated": "probabilities are calibrated on validation facts",

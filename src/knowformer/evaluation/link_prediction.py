@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from knowformer.graph.dataset import Split
+from knowformer.data.dataset import Split
 from knowformer.queries.known_answers import KnownAnswers
 from knowformer.seeding import generator
 

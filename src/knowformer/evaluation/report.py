@@ -4,9 +4,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from knowformer.calibration.reliability import CalibrationReport
 from knowformer.evaluation.metrics import HITS_AT, Metrics, rank_metrics
 from knowformer.evaluation.ranks import TIE_POLICIES, Ranks, TiePolicy
-from knowformer.evaluation.reliability import CalibrationReport
 from knowformer.tables import Cell, Column, TableView, Tabular
 
 MetricsByPolicy = dict[TiePolicy, Metrics]

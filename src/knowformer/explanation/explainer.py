@@ -6,9 +6,14 @@ from typing import Literal
 import numpy as np
 import torch
 
-from knowformer.explanation.attention_rows import AttentionRows, largest
-from knowformer.explanation.evidence import NUM_PATHS, NUM_PROTOTYPES, Evidence, EvidenceFinder
-from knowformer.explanation.evidence_graph import UNREACHED, EvidenceGraph
+from knowformer.data.labels import Labels
+from knowformer.explanation.check.faithfulness import (
+    Ask,
+    RandomEvidence,
+    Removal,
+    measure,
+    standing,
+)
 from knowformer.explanation.explanation import (
     Attended,
     EvidenceKind,
@@ -20,17 +25,12 @@ from knowformer.explanation.explanation import (
     Standing,
     Step,
 )
-from knowformer.explanation.faithfulness import (
-    Ask,
-    RandomEvidence,
-    Removal,
-    measure,
-    standing,
-)
-from knowformer.explanation.paths import FoundPath
-from knowformer.explanation.tracing import Prediction
+from knowformer.explanation.find.attention_rows import AttentionRows, largest
+from knowformer.explanation.find.evidence import NUM_PATHS, NUM_PROTOTYPES, Evidence, EvidenceFinder
+from knowformer.explanation.find.evidence_graph import UNREACHED, EvidenceGraph
+from knowformer.explanation.find.paths import FoundPath
+from knowformer.explanation.find.tracing import Prediction
 from knowformer.graph.inverse import base_relation, inverse_of, is_inverse
-from knowformer.graph.labels import Labels
 from knowformer.seeding import derive_seed
 
 NUM_DRAWS = 5

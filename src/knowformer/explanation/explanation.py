@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from knowformer.graph.labels import Labels
+from knowformer.data.labels import Labels
 from knowformer.tables import Cell, Column, TableView, Tabular
 
 EvidenceKind = Literal["paths", "prototypes", "attended"]

@@ -11,8 +11,8 @@ from jaxtyping import Int
 from torch import Tensor
 
 from knowformer.graph.adjacency import Adjacency
-from knowformer.graph.triples_io import NamedTriple, read_triples
 from knowformer.graph.vocabulary import Vocabulary
+from knowformer.storage.triples_io import NamedTriple, read_triples
 
 
 class KnowledgeGraph:

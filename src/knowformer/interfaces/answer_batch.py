@@ -16,12 +16,12 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from knowformer.answering.questions import Question
-from knowformer.atomic_files import atomic_path, remove_partial_files, write_text
 from knowformer.errors import ConfigError, DataError, StorageError, UserError
 from knowformer.interfaces.answer_files import Record, columns_of, output_format, write_answers
 from knowformer.interfaces.query_files import COLUMNS, Row, measure, read_rows
 from knowformer.interfaces.schemas import answers_response
 from knowformer.reasoner import Reasoner
+from knowformer.storage.atomic_files import atomic_path, remove_partial_files, write_text
 
 PART_ROWS = 512
 PART_PASSES = 1024  # of the model; a relation question takes one per relation

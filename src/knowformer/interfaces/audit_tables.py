@@ -4,8 +4,8 @@ from rich.console import Group
 from rich.markup import escape
 from rich.table import Table
 
-from knowformer.sources.audit import Audit
-from knowformer.sources.findings import Level
+from knowformer.audit.audit import Audit
+from knowformer.audit.findings import Level
 
 MARKS: dict[Level, str] = {
     "warning": "[bold red]warning[/]",

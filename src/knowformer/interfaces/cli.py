@@ -10,13 +10,9 @@ import typer
 from rich.markup import escape
 
 from knowformer import __version__
-from knowformer.allocator import keep_freed_memory
-from knowformer.artifacts.bundle import read_metrics, update_metrics
-from knowformer.artifacts.learning_curve import HOW_TO_GET_PLOTS, can_draw
-from knowformer.artifacts.reliability_diagram import draw_reliability
+from knowformer.data import catalog
+from knowformer.data.dataset import catalogue_name
 from knowformer.errors import KnowformerError
-from knowformer.graph import catalog
-from knowformer.graph.dataset import catalogue_name
 from knowformer.interfaces.commands import answer, audit, calibrate, explain, import_data
 from knowformer.interfaces.commands.reproduce import reproduce_command
 from knowformer.interfaces.console import (
@@ -34,8 +30,12 @@ from knowformer.interfaces.progress import TrainingDisplay, counting_progress
 from knowformer.interfaces.render import datasets_tables
 from knowformer.interfaces.schemas import dataset_response
 from knowformer.model.config import PresetName
+from knowformer.pipeline import train
+from knowformer.plots.learning_curve import HOW_TO_GET_PLOTS, can_draw
+from knowformer.plots.reliability_diagram import draw_reliability
 from knowformer.reasoner import Reasoner
-from knowformer.runs import train
+from knowformer.runs.folder import read_metrics, update_metrics
+from knowformer.system.allocator import keep_freed_memory
 from knowformer.training.config import RunConfig, build_config, recommended_settings
 
 app = typer.Typer(

@@ -7,7 +7,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from knowformer.explanation.curves import KINDS, MODES, Curve, FaithfulnessReport, Measure
+from knowformer.explanation.check.curves import KINDS, MODES, Curve, FaithfulnessReport, Measure
 from knowformer.explanation.explanation import (
     EvidencePath,
     Explanation,

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from knowformer.answering.results import Answer, Answers, MissingFacts
-from knowformer.graph.catalog import CatalogEntry, locate
+from knowformer.data.catalog import CatalogEntry, locate
 
 
 def answers_response(answers: Answers) -> dict[str, Any]:

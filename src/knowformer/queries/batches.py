@@ -1,16 +1,13 @@
-"""A split to batches of queries: in file order for evaluation, shuffled by a seed for training."""
+"""Facts to batches of distinct queries, for evaluation."""
 
 from collections.abc import Iterator
-from typing import Literal
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from knowformer.graph.inverse import num_with_inverses, with_inverse_facts
+from knowformer.graph.inverse import num_with_inverses
 from knowformer.queries.query import QueryBatch
-
-Targets = Literal["all", "some", "one"]
 
 
 def group_facts(
@@ -50,66 +47,3 @@ def evaluation_batches(
             tails=facts[positions, 2],
         )
         yield batch, positions
-
-
-class TrainingBatches:
-    """The training queries of an epoch, in an order that depends on the generator alone.
-
-    ``targets`` says what a query asks for, and so which of its facts are hidden:
-        all   one query per (head, relation), every answer a target
-        some  one query per (head, relation), a random part of its answers; the rest stays visible
-        one   one query per fact (the paper's form); the other answers stay visible
-    """
-
-    def __init__(
-        self, facts: Int[Tensor, "N 3"], *, num_relations: int, batch_size: int, targets: Targets
-    ) -> None:
-        directed = with_inverse_facts(facts, num_relations)
-        self._targets: Targets = targets
-        self._batch_size = batch_size
-        if targets == "one":
-            self._queries, query = directed[:, :2], torch.arange(len(directed))
-        else:
-            self._queries, query = group_facts(directed, num_relations)
-        order = torch.argsort(query, stable=True)
-        self._tails = directed[order, 2]
-        self._bounds = torch.searchsorted(query[order], torch.arange(len(self._queries) + 1))
-
-    @property
-    def num_queries(self) -> int:
-        """Returns how many queries an epoch has."""
-        return len(self._queries)
-
-    def __len__(self) -> int:
-        return -(-self.num_queries // self._batch_size)
-
-    def epoch(self, generator: torch.Generator, *, skip: int = 0) -> Iterator[QueryBatch]:
-        """Yields the epoch's batches, leaving out the first ``skip`` of them."""
-        order = torch.randperm(self.num_queries, generator=generator)
-        chosen = self._choose_targets(generator)
-        for first in range(skip * self._batch_size, self.num_queries, self._batch_size):
-            yield self._batch(order[first : first + self._batch_size], chosen)
-
-    def _choose_targets(self, generator: torch.Generator) -> Tensor:
-        """Returns True at the facts that are asked for in this epoch."""
-        if self._targets != "some":
-            return torch.ones(len(self._tails), dtype=torch.bool)
-        draw = torch.rand(len(self._tails), generator=generator)
-        # Each query asks for a part of its own size, at least for its lowest draw.
-        query = torch.repeat_interleave(torch.arange(self.num_queries), self._bounds.diff())
-        share = torch.rand(self.num_queries, generator=generator)
-        lowest = torch.full((self.num_queries,), 2.0).scatter_reduce(0, query, draw, "amin")
-        return (draw < share[query]) | (draw == lowest[query])
-
-    def _batch(self, queries: Int[Tensor, " B"], chosen: Tensor) -> QueryBatch:
-        start = self._bounds[queries]
-        counts = self._bounds[queries + 1] - start
-        rows = torch.repeat_interleave(torch.arange(len(queries)), counts)
-        positions = torch.arange(len(rows)) - (torch.cumsum(counts, 0) - counts)[rows] + start[rows]
-        asked = chosen[positions]
-        return QueryBatch(
-            heads=self._queries[queries, 0],
-            relations=self._queries[queries, 1],
-            rows=rows[asked],
-            tails=self._tails[positions[asked]],
-        )

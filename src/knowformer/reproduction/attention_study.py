@@ -22,15 +22,16 @@ from jaxtyping import Bool, Float, Int
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
+from knowformer.data.dataset import Dataset, Split
 from knowformer.errors import ConfigError
-from knowformer.evaluation.evaluate import Progress, Scorer
+from knowformer.evaluation.evaluate import Progress
 from knowformer.evaluation.ranks import filtered_ranks
-from knowformer.explanation.attention_rows import AttentionRows, largest
-from knowformer.explanation.evidence import NUM_PROTOTYPES, EvidenceFinder
-from knowformer.graph.dataset import Dataset, Split
+from knowformer.explanation.find.attention_rows import AttentionRows, largest
+from knowformer.explanation.find.evidence import NUM_PROTOTYPES, EvidenceFinder
 from knowformer.model.knowformer import KnowFormer
 from knowformer.queries.known_answers import KnownAnswers
 from knowformer.reproduction.experiment import AskedQuestion
+from knowformer.scoring.scorer import Scorer
 
 NUM_BEST = 10  # answers of the model that are named
 NUM_EQUALS = 20  # entities that chance is measured on, for each attended one; more where they tie

@@ -27,8 +27,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from knowformer.data.dataset import catalogue_name
 from knowformer.errors import ConfigError, suggest
-from knowformer.graph.dataset import catalogue_name
 from knowformer.training.config import (
     RunConfig,
     merge_settings,

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from knowformer.atomic_files import atomic_path
 from knowformer.reproduction.summary import Estimate, Summary, paired
 from knowformer.reproduction.theory import approximation_error, error_bound
+from knowformer.storage.atomic_files import atomic_path
 
 BLUE, PALE_BLUE, ORANGE, GREY = "#1f5fbf", "#9cc3f5", "#d9480f", "#9aa5b1"
 

@@ -8,8 +8,7 @@ line. The same results give the same bytes.
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from knowformer.artifacts.learning_curve import can_draw
-from knowformer.atomic_files import write_text
+from knowformer.plots.learning_curve import can_draw
 from knowformer.reproduction import sections, study_sections
 from knowformer.reproduction.attention_section import attention
 from knowformer.reproduction.cells import Section, counted, not_yet_run
@@ -17,6 +16,7 @@ from knowformer.reproduction.experiment import TABLES, Experiment
 from knowformer.reproduction.overview import overview
 from knowformer.reproduction.results import ResultStore
 from knowformer.reproduction.summary import Summary
+from knowformer.storage.atomic_files import write_text
 
 OPENING = """# Results
 

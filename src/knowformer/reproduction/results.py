@@ -13,11 +13,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor
 
-from knowformer.artifacts.bundle import write_json
+from knowformer.data.dataset import Dataset
 from knowformer.errors import BundleError, ConfigError
 from knowformer.evaluation.report import EvaluationReport
-from knowformer.graph.dataset import Dataset
 from knowformer.reproduction.experiment import Experiment, Kind, Published, StudyOptions
+from knowformer.runs.folder import write_json
 from knowformer.training.config import RunConfig, parse_config
 
 FORMAT_VERSION = 1

@@ -11,10 +11,8 @@ from typing import Literal
 
 from filelock import FileLock, Timeout
 
-from knowformer.artifacts.bundle import remove_validated_weights
-from knowformer.environment import describe_environment
+from knowformer.data.dataset import load_dataset
 from knowformer.errors import KnowformerError
-from knowformer.graph.dataset import load_dataset
 from knowformer.reproduction.attention_study import find_questions
 from knowformer.reproduction.experiment import Experiment
 from knowformer.reproduction.memory import peak_memory_mib, reset_peak_memory
@@ -22,8 +20,10 @@ from knowformer.reproduction.results import Result, ResultStore, dataset_checksu
 from knowformer.reproduction.studies import STUDIES, Measured, Progress
 from knowformer.reproduction.theory import measure_expressivity
 from knowformer.reproduction.trained_run import TrainedRun, run_folder, trained_run
+from knowformer.runs.folder import remove_validated_weights
+from knowformer.system.environment import describe_environment
+from knowformer.system.workers import available_cores
 from knowformer.training.events import Event
-from knowformer.workers import available_cores
 
 _logger = logging.getLogger(__name__)
 

@@ -8,16 +8,17 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from knowformer.artifacts.bundle import load_validated_weights
-from knowformer.evaluation.evaluate import Scorer, evaluate, predict_links, rank_split
+from knowformer.data.dataset import Split
+from knowformer.evaluation.evaluate import evaluate, predict_links, rank_split
 from knowformer.evaluation.metrics import rank_metrics
 from knowformer.evaluation.report import EvaluationReport
-from knowformer.graph.dataset import Split
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.reproduction.attention_study import measure_attention
 from knowformer.reproduction.experiment import Experiment, Kind
 from knowformer.reproduction.theory import measure_bound
 from knowformer.reproduction.trained_run import TrainedRun
+from knowformer.runs.folder import load_validated_weights
+from knowformer.scoring.scorer import Scorer
 from knowformer.seeding import generator
 
 Progress = Callable[[int, int], None]

@@ -18,8 +18,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from knowformer.data.dataset import Split
 from knowformer.graph.adjacency import Adjacency
-from knowformer.graph.dataset import Split
 from knowformer.graph.inverse import num_with_inverses
 from knowformer.kernels.interface import AttendWeights, Dropout
 from knowformer.model.config import ModelConfig

@@ -12,16 +12,16 @@ from itertools import count
 from pathlib import Path
 from statistics import median
 
-from knowformer.artifacts.bundle import VALIDATIONS_FOLDER, holds_run, load_config, write_json
+from knowformer.pipeline import train
 from knowformer.reasoner import Reasoner
 from knowformer.reproduction.experiment import Experiment
 from knowformer.reproduction.memory import peak_memory_mib
 from knowformer.reproduction.results import StoppedBy, TrainingRecord, Validation, same_settings
-from knowformer.runs import train
+from knowformer.runs.folder import VALIDATIONS_FOLDER, holds_run, load_config, write_json
+from knowformer.system.workers import available_cores
 from knowformer.training.checkpoint import Counters, read_counters
 from knowformer.training.config import RunConfig
 from knowformer.training.events import Event, read_events
-from knowformer.workers import available_cores
 
 RECORD_FILE = "training_record.json"
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from knowformer.errors import BundleError
-from knowformer.tensor_files import read_metadata, read_tensors, write_tensors
+from knowformer.storage.tensor_files import read_metadata, read_tensors, write_tensors
 
 
 @dataclass

@@ -11,8 +11,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from knowformer.errors import ConfigError, suggest
 from knowformer.model.config import PRESETS, ModelConfig, PresetName
-from knowformer.queries.batches import Targets
-from knowformer.queries.edge_removal import HiddenEdges
+from knowformer.training.sampling.batches import Targets
+from knowformer.training.sampling.edge_removal import HiddenEdges
 
 LossName = Literal["cross_entropy", "binary"]
 ScheduleName = Literal["cosine", "steps", "constant"]

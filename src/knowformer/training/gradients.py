@@ -23,7 +23,7 @@ from knowformer.model.weights import (
     with_tensors,
 )
 from knowformer.queries.query import QueryBatch
-from knowformer.workers import Workers
+from knowformer.system.workers import Workers
 
 SliceLoss = Callable[[QueryBatch, Edges, ModelWeights, SharedStates, int], Float[Tensor, ""]]
 Tree = TypeVar("Tree")

@@ -17,37 +17,38 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from knowformer.environment import available_memory
+from knowformer.data.dataset import Split, TrainingSplits
+from knowformer.data.holdout import set_region_apart, set_relations_apart
 from knowformer.errors import NonFiniteLossError
-from knowformer.evaluation.evaluate import Scorer, rank_split
+from knowformer.evaluation.evaluate import rank_split
 from knowformer.evaluation.metrics import rank_metrics
-from knowformer.graph.dataset import Split, TrainingSplits
 from knowformer.graph.inverse import num_with_inverses
-from knowformer.graph.set_apart import set_region_apart, set_relations_apart
 from knowformer.kernels.interface import Edges
 from knowformer.model.knowformer import KnowFormer, initialize
 from knowformer.model.noise import identity_noise
 from knowformer.model.slices import slice_size
 from knowformer.model.weights import ModelWeights, SharedStates
-from knowformer.queries.edge_removal import visible_edges
-from knowformer.queries.negatives import sample_negatives
 from knowformer.queries.query import QueryBatch
-from knowformer.queries.relation_swaps import swap_relations
+from knowformer.scoring.scorer import Scorer
 from knowformer.seeding import derive_seed, generator
+from knowformer.system.environment import available_memory
+from knowformer.system.workers import shared_workers, torch_on_one_core
 from knowformer.training.checkpoint import Counters, load_checkpoint, save_checkpoint
 from knowformer.training.config import RunConfig
 from knowformer.training.events import Event, EventLog
 from knowformer.training.gradients import SliceLoss, accumulate_gradients
 from knowformer.training.losses import binary_loss, cross_entropy_loss
 from knowformer.training.optimizer import build_optimizer, learning_rate
-from knowformer.training.passes import TrainingGraph, TrainingPasses
 from knowformer.training.plan import (
     FORWARD_SHARE,
     Plan,
     choose_batch_size,
     predicted_memory,
 )
-from knowformer.workers import shared_workers, torch_on_one_core
+from knowformer.training.sampling.edge_removal import visible_edges
+from knowformer.training.sampling.epochs import TrainingGraph, TrainingPasses
+from knowformer.training.sampling.negatives import sample_negatives
+from knowformer.training.sampling.relation_permutation import swap_relations
 
 LOG_EVERY_SECONDS = 2.0
 

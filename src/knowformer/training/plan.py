@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from knowformer.environment import available_memory
 from knowformer.graph.inverse import num_with_inverses
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.model.config import ModelConfig
 from knowformer.model.slices import slice_size
+from knowformer.system.environment import available_memory
+from knowformer.system.workers import available_cores
 from knowformer.training.config import RunConfig
-from knowformer.workers import available_cores
 
 PREFERRED_BATCH_SIZE = 16  # small enough that an epoch is many steps
 USABLE_SHARE = 0.7  # of free memory, so that a run does not push others out

@@ -8,8 +8,8 @@ import pytest
 from knowformer import ModelConfig, Reasoner, RunConfig, TrainingConfig, train
 from knowformer.answering import engine
 from knowformer.answering.engine import Options
+from knowformer.data.dataset import Dataset
 from knowformer.errors import ConfigError, DataError, VocabularyError
-from knowformer.graph.dataset import Dataset
 
 SMALL = ModelConfig(hidden_dim=8, num_heads=2, num_layers=1, num_value_hops=2)
 CONFIG = RunConfig(model=SMALL, training=TrainingConfig(max_epochs=3), threads=1)
@@ -63,7 +63,7 @@ def test_probabilities_are_calibrated_and_follow_the_scores(reasoner: Reasoner):
 
 
 def reasoner_bundle(reasoner: Reasoner):
-    from knowformer.artifacts.bundle import load_bundle
+    from knowformer.runs.folder import load_bundle
 
     return load_bundle(reasoner.folder)
 

@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 import torch
 
-from knowformer.evaluation.evaluate import Scorer, rank_split
+from knowformer.data.dataset import Split
+from knowformer.evaluation.evaluate import rank_split
 from knowformer.evaluation.ranks import TIE_POLICIES, Ranks, TiePolicy
 from knowformer.evaluation.report import metrics_by_policy
-from knowformer.graph.dataset import Split
 from knowformer.graph.inverse import is_inverse
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.vocabulary import Vocabulary
+from knowformer.scoring.scorer import Scorer
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "pykeen_ranks.json"
 

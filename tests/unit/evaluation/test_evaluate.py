@@ -5,15 +5,16 @@ import json
 import pytest
 import torch
 
+from knowformer.data.dataset import Dataset, Split
 from knowformer.errors import KnowformerError
-from knowformer.evaluation.evaluate import Scorer, evaluate, rank_split
+from knowformer.evaluation.evaluate import evaluate, rank_split
 from knowformer.evaluation.link_prediction import auroc, sample_unlinked
 from knowformer.evaluation.metrics import rank_metrics
-from knowformer.graph.dataset import Dataset, Split
 from knowformer.graph.inverse import num_with_inverses
 from knowformer.graph.knowledge_graph import KnowledgeGraph, number_facts
 from knowformer.model.config import ModelConfig
 from knowformer.model.knowformer import KnowFormer, initialize
+from knowformer.scoring.scorer import Scorer
 
 TRAIN = [
     ("ann", "parent_of", "ben"),

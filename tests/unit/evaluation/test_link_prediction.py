@@ -1,8 +1,8 @@
 import pytest
 import torch
 
+from knowformer.data.dataset import Split
 from knowformer.evaluation.link_prediction import auroc, average_precision, sample_unlinked
-from knowformer.graph.dataset import Split
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 
 POSITIVES = torch.tensor([3.0, 1.0, 2.0])

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from knowformer.explanation.evidence import EvidenceFinder
+from knowformer.explanation.find.evidence import EvidenceFinder
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.model.config import ModelConfig
 from knowformer.model.knowformer import KnowFormer, initialize

@@ -2,12 +2,12 @@ from collections.abc import Callable
 
 import pytest
 
+from knowformer.data.labels import Labels
 from knowformer.errors import VocabularyError
-from knowformer.explanation.evidence import EvidenceFinder
 from knowformer.explanation.explainer import Explainer
 from knowformer.explanation.explanation import Explanation
+from knowformer.explanation.find.evidence import EvidenceFinder
 from knowformer.graph.knowledge_graph import KnowledgeGraph
-from knowformer.graph.labels import Labels
 
 Explain = Callable[..., Explanation]
 

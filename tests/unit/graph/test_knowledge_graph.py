@@ -7,8 +7,8 @@ import torch
 
 from knowformer.errors import VocabularyError
 from knowformer.graph.knowledge_graph import KnowledgeGraph
-from knowformer.graph.triples_io import NamedTriple
 from knowformer.graph.vocabulary import Vocabulary
+from knowformer.storage.triples_io import NamedTriple
 
 
 def test_facts_are_numbered_in_order_and_repetitions_count_once() -> None:

@@ -7,8 +7,9 @@ import torch
 
 from knowformer.graph.inverse import with_inverse_facts
 from knowformer.graph.knowledge_graph import KnowledgeGraph
-from knowformer.queries.batches import Targets, TrainingBatches, evaluation_batches
+from knowformer.queries.batches import evaluation_batches
 from knowformer.queries.query import QueryBatch
+from knowformer.training.sampling.batches import Targets, TrainingBatches
 
 GraphBuilder = Callable[..., KnowledgeGraph]
 Fact = tuple[int, int, int]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from knowformer.graph.triples_io import NamedTriple
 from knowformer.reproduction.experiment import Experiment, load_experiments
 from knowformer.reproduction.results import ResultStore
 from knowformer.reproduction.runner import Outcome, Runner, Watcher
+from knowformer.storage.triples_io import NamedTriple
 
 TINY = """
 [settings.model]

@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from knowformer.data.dataset import Dataset, load_dataset
+from knowformer.data.labels import Labels
 from knowformer.errors import ConfigError, VocabularyError
-from knowformer.evaluation.evaluate import Scorer, rank_split
-from knowformer.explanation.evidence import EvidenceFinder
+from knowformer.evaluation.evaluate import rank_split
 from knowformer.explanation.explainer import Explainer
-from knowformer.graph.dataset import Dataset, load_dataset
-from knowformer.graph.labels import Labels
-from knowformer.graph.triples_io import NamedTriple
+from knowformer.explanation.find.evidence import EvidenceFinder
 from knowformer.model.config import ModelConfig
 from knowformer.model.knowformer import KnowFormer, initialize
 from knowformer.reproduction.attention_section import readable
@@ -26,6 +25,8 @@ from knowformer.reproduction.attention_study import (
 )
 from knowformer.reproduction.experiment import AskedQuestion, load_experiments
 from knowformer.reproduction.report import write_report
+from knowformer.scoring.scorer import Scorer
+from knowformer.storage.triples_io import NamedTriple
 from tests.unit.reproduction.conftest import RING, TINY, Bench, WriteExperiment
 
 SHIPPED = Path(__file__).resolve().parents[3] / "experiments"

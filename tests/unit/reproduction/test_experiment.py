@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from knowformer.data import catalog
 from knowformer.errors import ConfigError
-from knowformer.graph import catalog
 from knowformer.reproduction.experiment import (
     TABLES,
     Experiment,

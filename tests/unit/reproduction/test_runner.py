@@ -10,13 +10,13 @@ import torch
 from filelock import FileLock
 
 from knowformer import reasoner
+from knowformer.data.dataset import Split
 from knowformer.errors import KnowformerError
 from knowformer.evaluation import evaluate as evaluation
-from knowformer.graph.dataset import Split
-from knowformer.graph.triples_io import NamedTriple
 from knowformer.reproduction import studies
 from knowformer.reproduction.results import Result
-from knowformer.tensor_files import read_tensors
+from knowformer.storage.tensor_files import read_tensors
+from knowformer.storage.triples_io import NamedTriple
 from tests.unit.reproduction.conftest import RING, TINY, Bench, WriteExperiment
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from knowformer.graph.dataset import Dataset, Split
+from knowformer.data.dataset import Dataset, Split
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.reproduction.memory import peak_memory_mib, reset_peak_memory
 from knowformer.reproduction.results import dataset_checksum

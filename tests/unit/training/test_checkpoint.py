@@ -9,7 +9,7 @@ from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.model.config import ModelConfig
 from knowformer.model.knowformer import KnowFormer, initialize
 from knowformer.model.noise import identity_noise
-from knowformer.tensor_files import write_tensors
+from knowformer.storage.tensor_files import write_tensors
 from knowformer.training.checkpoint import (
     Counters,
     load_checkpoint,

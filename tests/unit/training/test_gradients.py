@@ -11,8 +11,8 @@ from knowformer.model.knowformer import KnowFormer, initialize
 from knowformer.model.noise import identity_noise
 from knowformer.model.weights import ModelWeights, SharedStates
 from knowformer.queries.query import QueryBatch
+from knowformer.system.workers import shared_workers
 from knowformer.training.gradients import accumulate_gradients
-from knowformer.workers import shared_workers
 
 HEADS = torch.tensor([0, 1, 2, 3, 1])
 RELATIONS = torch.tensor([1, 1, 0, 3, 1])

@@ -11,20 +11,21 @@ import pytest
 import torch
 from torch import Tensor
 
+from knowformer.data.dataset import Dataset, Split, TrainingSplits, load_dataset
 from knowformer.errors import NonFiniteLossError
-from knowformer.evaluation.evaluate import Scorer, rank_split
+from knowformer.evaluation.evaluate import rank_split
 from knowformer.evaluation.metrics import rank_metrics
-from knowformer.graph.dataset import Dataset, Split, TrainingSplits, load_dataset
 from knowformer.graph.knowledge_graph import KnowledgeGraph
-from knowformer.graph.triples_io import NamedTriple
 from knowformer.model.knowformer import KnowFormer
 from knowformer.queries.query import QueryBatch
-from knowformer.tensor_files import read_tensors
+from knowformer.scoring.scorer import Scorer
+from knowformer.storage.tensor_files import read_tensors
+from knowformer.storage.triples_io import NamedTriple
 from knowformer.training import loop
 from knowformer.training.config import RunConfig, parse_config
 from knowformer.training.events import Event, read_events
 from knowformer.training.loop import Trainer
-from knowformer.training.passes import TrainingGraph
+from knowformer.training.sampling.epochs import TrainingGraph
 
 Weights = dict[str, Tensor]
 

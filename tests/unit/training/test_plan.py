@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from knowformer.graph.dataset import Dataset
+from knowformer.data.dataset import Dataset
 from knowformer.training import plan
 from knowformer.training.config import RunConfig, parse_config
 from knowformer.training.loop import Trainer

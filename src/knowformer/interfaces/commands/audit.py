@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from knowformer.graph.dataset import load_dataset
+from knowformer.audit.audit import audit
+from knowformer.data.dataset import load_dataset
 from knowformer.interfaces.audit_tables import audit_tables
 from knowformer.interfaces.console import JsonOption, err, out, print_json
-from knowformer.sources.audit import audit
 
 
 def command(

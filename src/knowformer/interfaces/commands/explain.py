@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 
 from knowformer.errors import ConfigError
-from knowformer.explanation.curves import FaithfulnessReport
-from knowformer.explanation.evidence import NUM_PATHS, NUM_PROTOTYPES
+from knowformer.explanation.check.curves import FaithfulnessReport
 from knowformer.explanation.explainer import AsksFor
 from knowformer.explanation.explanation import Explanation
-from knowformer.explanation.picture import check_picture, draw_curves, draw_explanation
+from knowformer.explanation.find.evidence import NUM_PATHS, NUM_PROTOTYPES
+from knowformer.explanation.show.picture import check_picture, draw_curves, draw_explanation
 from knowformer.interfaces.console import (
     GraphOption,
     JsonOption,

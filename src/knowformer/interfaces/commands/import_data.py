@@ -6,15 +6,15 @@ from typing import Annotated, Any
 
 import typer
 
+from knowformer.data.readers.delimited import DELIMITERS, Dialect
+from knowformer.data.readers.formats import Format
+from knowformer.data.splitting import Shares
 from knowformer.errors import DataError
-from knowformer.graph.splitting import Shares
+from knowformer.importing.folder import BAD_ROWS_FILE
+from knowformer.importing.importing import ImportOptions, ImportResult, import_files
 from knowformer.interfaces.audit_tables import audit_tables
 from knowformer.interfaces.console import JsonOption, err, out, print_json, print_line
 from knowformer.interfaces.progress import import_progress
-from knowformer.sources.delimited import DELIMITERS, Dialect
-from knowformer.sources.folder import BAD_ROWS_FILE
-from knowformer.sources.formats import Format
-from knowformer.sources.importing import ImportOptions, ImportResult, import_files
 
 READING = "Reading; what is not given is worked out, and said"
 SPLITTING = "Splitting into train, valid and test"

@@ -1,1 +1,0 @@
-"""The run folder: what a run leaves behind, and what a Reasoner is loaded from."""

@@ -1,0 +1,301 @@
+"""audit: what a data set holds, and what in it would flatter or spoil a result.
+
+Numbers are computed here, in a few seconds for a million facts; ``findings`` says what they mean.
+"""
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from pydantic import BaseModel
+from torch import Tensor
+
+from knowformer.audit.findings import Finding, find
+from knowformer.audit.relation_overlap import RelationOverlap, find_overlaps, twin_mask
+from knowformer.audit.text import audit_markdown
+from knowformer.data.dataset import Dataset, Split
+from knowformer.data.fact_table import first_occurrences
+from knowformer.graph.categories import CATEGORIES, relation_categories
+from knowformer.graph.fact_index import FactIndex, Ids, sorted_distinct
+from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.tables import to_frame
+
+if TYPE_CHECKING:
+    import pandas
+
+QUANTILES = {"least": 0.0, "25%": 0.25, "median": 0.5, "75%": 0.75, "90%": 0.9, "99%": 0.99}
+NUM_HUBS = 10
+
+
+class Hub(BaseModel):
+    """An entity of many facts."""
+
+    entity: str
+    label: str
+    degree: int
+
+
+class Degrees(BaseModel):
+    """In how many facts entities occur."""
+
+    mean: float
+    quantiles: dict[str, float]
+    most: int
+    num_once: int
+    hubs: list[Hub]
+
+
+class RelationCounts(BaseModel):
+    """One relation."""
+
+    relation: str
+    label: str
+    category: str
+    facts: int
+    heads: int
+    tails: int
+
+
+class NamedOverlap(BaseModel):
+    """Two relations of which one nearly repeats the other."""
+
+    kind: str
+    relation: str
+    label: str
+    other: str
+    other_label: str
+    common: int
+    share: float
+    """Of the relation's facts, how many have a twin in the other relation."""
+    share_of_other: float
+
+
+class Components(BaseModel):
+    """Parts of the graph that no fact links to each other."""
+
+    number: int
+    largest: int
+    largest_share: float
+
+
+class HeldOut(BaseModel):
+    """Facts to be predicted, against the facts they are predicted from."""
+
+    facts: int
+    repeated: int
+    """That stand among the evidence as they are."""
+    linked: int
+    """Whose two entities a fact of the evidence links, by any relation, in any direction."""
+    leaked: int
+    """Of which a near-duplicate or near-inverse stands in the evidence."""
+    unseen_entities: int
+    with_unseen: int
+    """That have an entity without any fact in the evidence."""
+
+
+class Audit(BaseModel):
+    """What a data set holds, and what was found in it."""
+
+    dataset: str
+    inductive: bool
+    entities: int
+    relations: int
+    facts: dict[str, int]
+    repeated_rows: int
+    self_loops: int
+    degrees: Degrees
+    categories: dict[str, dict[str, int]]
+    components: Components
+    overlaps: list[NamedOverlap]
+    linked_in_training: int
+    """Training facts whose two entities another training fact links."""
+    held_out: dict[str, HeldOut]
+    by_relation: list[RelationCounts]
+    findings: list[Finding]
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Returns a row per relation: category, facts, heads and tails.
+
+        Raises:
+            ConfigError: pandas is not installed.
+        """
+        columns = list(RelationCounts.model_fields)
+        rows = [[getattr(row, column) for column in columns] for row in self.by_relation]
+        return to_frame(columns, rows)
+
+    def __str__(self) -> str:
+        return audit_markdown(self)
+
+    def _repr_markdown_(self) -> str:  # what a notebook shows
+        return audit_markdown(self)
+
+    def __repr__(self) -> str:
+        levels = Counter(finding.level for finding in self.findings)
+        told = ", ".join(f"{number} {level}" for level, number in levels.items())
+        return f"Audit({self.dataset}: {told}; print it to read them)"
+
+
+def audit(dataset: Dataset, *, repeated_rows: int = 0) -> Audit:
+    """Looks a data set over.
+
+    Structure is that of the training graph with all facts of its splits; held-out facts are looked
+    at against the graph that they are predicted from.
+
+    Args:
+        dataset: any data set, loaded or imported.
+        repeated_rows: rows that the import saw twice.
+    """
+    graph = dataset.train.graph
+    facts = _distinct(dataset.train.known, len(graph.relations))
+    sizes = {"num_entities": len(graph.entities), "num_relations": len(graph.relations)}
+    overlaps = find_overlaps(facts, **sizes)
+    by_relation = _by_relation(dataset, facts)
+    graphs = (dataset.valid.graph, dataset.test.graph)  # often one
+    indices = {key: _index(graph) for key, graph in {id(g): g for g in graphs}.items()}
+    content: dict[str, Any] = {
+        "dataset": dataset.name,
+        "inductive": dataset.is_inductive,
+        "entities": len(graph.entities),
+        "relations": len(graph.relations),
+        "facts": {
+            split.name: len(split.facts) for split in (dataset.train, dataset.valid, dataset.test)
+        },
+        "repeated_rows": repeated_rows,
+        "self_loops": int((facts[:, 0] == facts[:, 2]).sum()),
+        "degrees": _degrees(dataset, facts),
+        "categories": _categories(by_relation),
+        "components": _components(facts, len(graph.entities)),
+        "overlaps": [_named(overlap, dataset) for overlap in overlaps],
+        "linked_in_training": _num_linked(dataset.train.facts.numpy(), len(graph.entities)),
+        "held_out": {
+            split.name: _held_out(split, overlaps, indices[id(split.graph)])
+            for split in (dataset.valid, dataset.test)
+        },
+        "by_relation": by_relation,
+        "findings": [],
+    }
+    numbers = Audit(**content)
+    return numbers.model_copy(update={"findings": find(numbers)})
+
+
+def _distinct(facts: Tensor, num_relations: int) -> Ids:
+    ids = facts.numpy()
+    return ids[first_occurrences(ids, num_relations)]
+
+
+def _degrees(dataset: Dataset, facts: Ids) -> Degrees:
+    names = dataset.train.graph.entities.names
+    degrees = np.bincount(facts[:, [0, 2]].ravel(), minlength=len(names))
+    hubs = np.argsort(-degrees, kind="stable")[:NUM_HUBS]
+    return Degrees(
+        mean=float(degrees.mean()),
+        quantiles={
+            name: float(value)
+            for name, value in zip(
+                QUANTILES, np.quantile(degrees, list(QUANTILES.values())), strict=True
+            )
+        },
+        most=int(degrees.max()),
+        num_once=int((degrees == 1).sum()),
+        hubs=[
+            Hub(entity=names[i], label=dataset.labels.entity(names[i]), degree=int(degrees[i]))
+            for i in hubs.tolist()
+        ],
+    )
+
+
+def _by_relation(dataset: Dataset, facts: Ids) -> list[RelationCounts]:
+    number = len(dataset.relations)
+    categories = relation_categories(torch.from_numpy(facts), number)
+    counts = np.bincount(facts[:, 1], minlength=number)
+    partners = [_num_distinct(facts[:, 1], facts[:, side], number) for side in (0, 2)]
+    rows = [
+        RelationCounts(
+            relation=name,
+            label=dataset.labels.relation(name),
+            category=categories[i],
+            facts=int(counts[i]),
+            heads=int(partners[0][i]),
+            tails=int(partners[1][i]),
+        )
+        for i, name in enumerate(dataset.relations)
+    ]
+    return sorted(rows, key=lambda row: -row.facts)
+
+
+def _num_distinct(relations: Ids, partners: Ids, num_relations: int) -> Ids:
+    width = np.int64(partners.max(initial=0) + 1)
+    keys = sorted_distinct(relations * width + partners)
+    return np.bincount(keys // width, minlength=num_relations)
+
+
+def _categories(rows: list[RelationCounts]) -> dict[str, dict[str, int]]:
+    return {
+        category: {
+            "relations": sum(row.category == category for row in rows),
+            "facts": sum(row.facts for row in rows if row.category == category),
+        }
+        for category in CATEGORIES
+    }
+
+
+def _components(facts: Ids, num_entities: int) -> Components:
+    """Every entity takes the least number in reach: roots are joined, then paths shortened."""
+    root = np.arange(num_entities)
+    while True:
+        one, other = root[facts[:, 0]], root[facts[:, 2]]
+        apart = one != other
+        if not apart.any():
+            break
+        low, high = np.minimum(one, other)[apart], np.maximum(one, other)[apart]
+        np.minimum.at(root, high, low)
+        while not np.array_equal(root, jumped := root[root]):
+            root = jumped
+    sizes = np.bincount(root, minlength=1)
+    largest = int(sizes.max())
+    number = int((sizes > 0).sum())
+    return Components(number=number, largest=largest, largest_share=largest / max(1, num_entities))
+
+
+def _num_linked(facts: Ids, num_entities: int) -> int:
+    ends = np.sort(facts[:, [0, 2]], axis=1)
+    _, counts = np.unique(ends[:, 0] * np.int64(num_entities) + ends[:, 1], return_counts=True)
+    return int(counts[counts > 1].sum())
+
+
+def _held_out(split: Split, overlaps: list[RelationOverlap], index: FactIndex) -> HeldOut:
+    facts, evidence = split.facts.numpy(), split.graph.facts.numpy()
+    heads, relations, tails = facts.T
+    seen = np.zeros(len(split.graph.entities), dtype=bool)
+    seen[evidence[:, [0, 2]]] = True
+    unseen = ~seen[facts[:, [0, 2]]]
+    return HeldOut(
+        facts=len(facts),
+        repeated=int(index.has_fact(heads, relations, tails).sum()),
+        linked=int((index.has_pair(heads, tails) | index.has_pair(tails, heads)).sum()),
+        leaked=int(twin_mask(facts, index, overlaps).sum()),
+        unseen_entities=len(sorted_distinct(facts[:, [0, 2]][unseen])),
+        with_unseen=int(unseen.any(axis=1).sum()),
+    )
+
+
+def _index(graph: KnowledgeGraph) -> FactIndex:
+    return FactIndex(
+        graph.facts.numpy(), num_entities=len(graph.entities), num_relations=len(graph.relations)
+    )
+
+
+def _named(overlap: RelationOverlap, dataset: Dataset) -> NamedOverlap:
+    names = dataset.relations.names
+    relation, other = names[overlap.relation], names[overlap.other]
+    return NamedOverlap(
+        kind=overlap.kind,
+        relation=relation,
+        label=dataset.labels.relation(relation),
+        other=other,
+        other_label=dataset.labels.relation(other),
+        common=overlap.common,
+        share=overlap.share,
+        share_of_other=overlap.share_of_other,
+    )

@@ -1,0 +1,1 @@
+"""Scores to probabilities: sampled, fitted, applied and judged."""

@@ -1,0 +1,124 @@
+"""Calibration: what a score is worth as a probability; fitted by ``evaluation.calibration_fit``.
+
+    log-odds = a * score + b * crowd + c * none_seen + d * log(1 + num_seen) + e - log(candidates)
+
+The last term is Bayes: a question misses as many facts in a graph of many entities as in one of
+few, so before any score is seen, the chance of each falls with their number. There is one set of
+coefficients for all relations, then a curve (a line, or steps joined by lines) for each relation
+and side with enough validation facts, and one for the rest. Only the score differs between the
+candidates of a question, so a calibrated probability never changes their order.
+"""
+
+from typing import Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from knowformer.calibration.sample import Floats, Ints, OwnProbability
+
+FORMAT_VERSION = 1
+COEFFICIENTS = ("score", "crowd", "none_seen", "log_num_seen", "constant")
+
+EVENT = (
+    "The fact (h, r, t) is true, given a question (h, r, ?) or (?, r, t) whose given entity takes "
+    "part in r, and a candidate that is no known answer; true means held out from the data set, "
+    "all that the data set does not hold is false, and the graph lacks as large a share of its "
+    "facts as the validation facts are."
+)
+
+Side = Literal["head", "tail"]
+CurveKind = Literal["line", "steps"]
+
+
+class Curve(BaseModel):
+    """Log-odds to probability, never falling."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    kind: CurveKind
+    """``line``: Platt scaling, a line in log-odds; ``steps``: isotonic regression."""
+    slope: float = Field(default=1.0, ge=0.0)
+    shift: float = 0.0
+    log_odds: list[float] = []
+    """Of ``steps``: where the probabilities below hold; between them, straight lines."""
+    probabilities: list[float] = []
+
+    @model_validator(mode="after")
+    def _check_steps(self) -> "Curve":
+        steps = self.kind == "steps"
+        if steps and (not self.log_odds or len(self.log_odds) != len(self.probabilities)):
+            raise ValueError("expected as many probabilities as log-odds, at least one")
+        rising = np.all(np.diff(self.log_odds) > 0) and np.all(np.diff(self.probabilities) >= 0)
+        inside = all(0.0 <= p <= 1.0 for p in self.probabilities)
+        if steps and not (rising and inside):
+            raise ValueError("expected steps that rise, from 0 to 1")
+        return self
+
+    def apply(self, log_odds: Floats) -> Floats:
+        """Returns probabilities."""
+        if self.kind == "steps":
+            return np.interp(log_odds, self.log_odds, self.probabilities)
+        return sigmoid(self.slope * log_odds + self.shift)
+
+
+class FittedOn(BaseModel):
+    """What a calibration was made from."""
+
+    model_config = ConfigDict(frozen=True)
+
+    facts: int
+    """Validation facts among the sampled questions, each asked in up to two directions."""
+    questions: int
+    candidates: int
+    sampled_from: int
+    """Questions that the sample stands for."""
+    test_facts_among_candidates: int
+    """How many; which they are is never looked at."""
+    seed: int
+
+
+class Calibration(BaseModel):
+    """Turns scores into probabilities of ``event``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format_version: int = FORMAT_VERSION
+    event: str = EVENT
+    own: OwnProbability
+    """What the model's own probabilities are."""
+    coefficients: dict[str, float]
+    pooled: Curve
+    relations: dict[str, dict[Side, Curve]]
+    """By the relation's name and the side that is asked for."""
+    log_loss: dict[str, float]
+    """Of validation candidates, each held out from the fit that judges it: by what was chosen."""
+    fitted_on: FittedOn
+    weights_sha256: str = ""
+    """Of the model that it belongs to."""
+
+    def curve(self, relation: str, side: Side) -> Curve:
+        """Returns the curve for a relation and the side that is asked for."""
+        return self.relations.get(relation, {}).get(side, self.pooled)
+
+    def log_odds(
+        self, score: Floats, crowd: Floats, num_seen: Ints, num_candidates: Floats
+    ) -> Floats:
+        """Returns log-odds before the curve; these compare across questions, without ties."""
+        columns = question_columns(score, crowd, num_seen)
+        log_odds = -np.log(num_candidates)
+        # One column after the other: a matrix product's bits depend on how many rows it has.
+        for number, name in enumerate(COEFFICIENTS):
+            log_odds = log_odds + self.coefficients[name] * columns[..., number]
+        return log_odds
+
+
+def question_columns(score: Floats, crowd: Floats, num_seen: Ints) -> Floats:
+    """Returns what the log-odds are a sum of, one column per coefficient."""
+    score, crowd, num_seen = np.broadcast_arrays(score, crowd, num_seen)
+    none_seen = (num_seen == 0).astype(np.float64)
+    return np.stack([score, crowd, none_seen, np.log1p(num_seen), np.ones_like(crowd)], axis=-1)
+
+
+def sigmoid(log_odds: Floats) -> Floats:
+    """Returns 1 / (1 + exp(-x)) without overflow."""
+    return np.exp(-np.logaddexp(0.0, -log_odds))

@@ -1,0 +1,1 @@
+"""Data sets: the catalogue, files of many formats, splits and readable names."""

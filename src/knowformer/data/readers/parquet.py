@@ -1,0 +1,108 @@
+"""Parquet files by column; needs pyarrow, the extra ``frames``."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from knowformer.data.readers.byte_streams import size_of
+from knowformer.data.readers.delimited import FACT_ROLES, Dialect, Layout, choose_columns
+from knowformer.data.readers.rows import BadRows, ByteProgress, Chunk, place, shorten
+from knowformer.errors import DataError, MissingPackageError
+
+ROWS_PER_CHUNK = 65536
+
+
+def read_parquet(
+    path: Path,
+    dialect: Dialect,
+    *,
+    bad_rows: BadRows,
+    progress: ByteProgress | None = None,
+    roles: tuple[str, ...] = FACT_ROLES,
+) -> tuple[Layout, Iterator[Chunk]]:
+    """Returns which columns are read, and their rows, some at a time.
+
+    Raises:
+        DataError: it is no Parquet file, or has not the columns or types that are wanted.
+        MissingPackageError: pyarrow is not installed.
+    """
+    file = _open(path)
+    names: list[str] = file.schema_arrow.names
+    indices = choose_columns(path, names, dialect, roles)
+    shown = roles if dialect.time is None else (*roles, "time")
+    for role, index in zip(shown, indices, strict=True):
+        _check_type(path, role, file.schema_arrow.field(index))
+    layout = Layout("", "", True, names, shown, indices)
+    return layout, _chunks(path, file, [names[i] for i in indices], bad_rows, progress)
+
+
+def _open(path: Path) -> Any:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise MissingPackageError("pyarrow", "frames", f"read {path}") from None
+    size_of(path)
+    try:
+        return pq.ParquetFile(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        said = str(error).splitlines()[0].rstrip(".")
+        raise DataError(f"Expected a Parquet file at {path}, got: {said}.") from error
+
+
+def _check_type(path: Path, role: str, field: Any) -> None:
+    import pyarrow.types as t
+
+    kind: Any = field.type
+    value: Any = kind.value_type if t.is_dictionary(kind) else kind
+    tests = [t.is_string, t.is_large_string, t.is_string_view, t.is_integer]
+    if role == "time":
+        tests += [t.is_floating, t.is_temporal]
+    if not any(test(value) for test in tests):
+        wanted = "times, numbers or text" if role == "time" else "text or whole numbers"
+        raise DataError(
+            f"Expected {wanted} in column {field.name!r} of {path} for the {role}, got {kind}. "
+            "Choose another column with --columns, or convert this one."
+        )
+
+
+def _chunks(
+    path: Path, file: Any, names: list[str], bad_rows: BadRows, progress: ByteProgress | None
+) -> Iterator[Chunk]:
+    import pyarrow as pa
+
+    done, total, size = 0, file.metadata.num_rows, path.stat().st_size
+    try:
+        for batch in file.iter_batches(batch_size=ROWS_PER_CHUNK, columns=names):
+            columns = [_as_text(batch.column(name)) for name in names]
+            numbers: list[int] = list(range(done + 1, done + batch.num_rows + 1))
+            if any(None in column for column in columns):
+                columns, numbers = _without_missing(path, names, columns, numbers, bad_rows)
+            yield Chunk(path, tuple(columns), numbers, "row")
+            done += batch.num_rows
+            if progress:
+                progress(size * done // max(total, 1))
+    except (pa.ArrowInvalid, OSError) as error:
+        said = shorten(str(error).splitlines()[0].rstrip("."))
+        raise DataError(f"Expected a whole Parquet file at {path}, got: {said}.") from error
+
+
+def _as_text(column: Any) -> list[Any]:
+    values: list[Any] = column.to_pylist()
+    if values and isinstance(next((v for v in values if v is not None), ""), str):
+        return values
+    return [None if value is None else str(value) for value in values]
+
+
+def _without_missing(
+    path: Path, names: list[str], columns: list[list[Any]], numbers: list[int], bad_rows: BadRows
+) -> tuple[list[list[Any]], list[int]]:
+    good: list[int] = []
+    for index, row in enumerate(zip(*columns, strict=True)):
+        if None in row:
+            name = names[row.index(None)]
+            where = place(path, numbers[index], "row")
+            bad_rows.add(where, f"Expected a value in column {name!r}, got none")
+        else:
+            good.append(index)
+    return [[column[i] for i in good] for column in columns], [numbers[i] for i in good]

@@ -1,0 +1,1 @@
+"""Checks explanations: what an answer loses without its evidence."""

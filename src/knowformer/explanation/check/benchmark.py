@@ -1,0 +1,73 @@
+"""Explains predictions of a test set, and reports how faithful the explanations are."""
+
+import shlex
+import sys
+import time
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from knowformer.data.dataset import Dataset
+from knowformer.errors import ConfigError
+from knowformer.evaluation.evaluate import Progress
+from knowformer.explanation.check.curves import CONFIDENCE, CurveCollector, FaithfulnessReport
+from knowformer.explanation.find.evidence import EvidenceFinder
+from knowformer.graph.inverse import with_inverse_facts
+from knowformer.model.knowformer import KnowFormer
+from knowformer.seeding import generator
+
+NUM_DRAWS = 3
+
+
+def measure_test_set(
+    model: KnowFormer,
+    dataset: Dataset,
+    num_predictions: int,
+    *,
+    seed: int,
+    num_draws: int = NUM_DRAWS,
+    progress: Progress | None = None,
+) -> FaithfulnessReport:
+    """Explains test facts, each asked for its head or its tail, drawn by the seed.
+
+    Args:
+        model: the model.
+        dataset: gives the test facts, their graph and what is known.
+        num_predictions: how many; all that there are if fewer.
+        seed: of noise, of the choice of facts and of random evidence.
+        num_draws: draws of random evidence for each prediction.
+        progress: called with predictions done and predictions in all.
+    """
+    if num_predictions < 1:
+        raise ConfigError(f"Expected a positive number of predictions, got {num_predictions}.")
+    started = time.perf_counter()
+    split = dataset.test
+    graph = split.graph
+    finder = EvidenceFinder(model, graph, split.known, seed=seed)
+    chosen = _choose(split.facts, len(graph.relations), num_predictions, seed)
+    collector = CurveCollector(finder, num_draws=num_draws, seed=seed)
+    for number, (head, relation, answer) in enumerate(chosen.tolist(), start=1):
+        collector.add(finder.prediction(head, relation, answer))
+        if progress is not None:
+            progress(number, len(chosen))
+    return FaithfulnessReport(
+        dataset=dataset.name,
+        num_predictions=len(chosen),
+        num_draws=num_draws,
+        confidence=CONFIDENCE,
+        mean_reciprocal_rank=sum(1 / rank for rank in collector.ranks) / len(chosen),
+        curves=collector.curves(),
+        seconds=round(time.perf_counter() - started, 1),
+        seconds_per_explanation=round(collector.seconds_finding / len(chosen), 3),
+        command=shlex.join(sys.argv),
+    )
+
+
+def _choose(
+    facts: Int[Tensor, "N 3"], num_relations: int, count: int, seed: int
+) -> Int[Tensor, "P 3"]:
+    """Draws directed facts without repetition."""
+    directed = with_inverse_facts(facts, num_relations)
+    order = torch.randperm(len(directed), generator=generator(seed, "explained_facts"))
+    return directed[order[:count]]

@@ -1,0 +1,1 @@
+"""Finds evidence for an answer: gradients through the model, paths, attention."""

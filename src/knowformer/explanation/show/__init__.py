@@ -1,0 +1,1 @@
+"""Shows explanations: layout of paths and their picture."""

@@ -1,0 +1,264 @@
+"""Pictures: the paths of an explanation with its prototypes, and the curves of a test set."""
+
+import textwrap
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from knowformer.errors import ConfigError
+from knowformer.explanation.check.curves import KINDS, MODES, Curve, FaithfulnessReport
+from knowformer.explanation.explanation import EvidenceKind, Explanation, same_decimals
+from knowformer.explanation.show.path_layout import PathLayout, PlacedFact, lay_out, shorten, smooth
+from knowformer.storage.atomic_files import atomic_path
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLUMN_INCHES = 3.1  # from one entity to the next: both names and the relation's fit
+ENTITY_WIDTH, RELATION_WIDTH = 20, 16  # characters on a line
+
+FORMATS = (".svg", ".png", ".pdf")
+
+BLUE, ORANGE, GREY, INK, PALE = "#1f5fbf", "#d9480f", "#9aa5b1", "#243b53", "#e8eef6"
+
+
+def check_picture(path: Path) -> None:
+    """Refuses a picture that could not be drawn, before any work is done.
+
+    Raises:
+        ConfigError: matplotlib is missing, or the file's ending is none that it draws.
+    """
+    if path.suffix.lower() not in FORMATS:
+        raise ConfigError(
+            f"Expected a picture's name to end in {', '.join(FORMATS)}, got {str(path)!r}."
+        )
+    if find_spec("matplotlib") is None:
+        raise ConfigError(
+            "Expected matplotlib to draw a picture, found none. Install it: pip install "
+            "'knowformer[plots]'."
+        )
+
+
+def draw_explanation(explanation: Explanation, path: Path) -> None:
+    """Draws the paths from left to right, the prototypes as bars, and what removal cost."""
+    with _drawing():
+        _save(_explanation_figure(explanation), path)
+
+
+def _explanation_figure(explanation: Explanation) -> "Figure":
+    from matplotlib.figure import Figure  # heavy, and an extra: loaded only to draw
+
+    layout = lay_out(explanation.paths, explanation.asked_from, explanation.answer)
+    paths_height = 0.9 + 0.8 * layout.num_rows if explanation.paths else 0.8
+    bars_height = 0.9 + 0.24 * max(3, len(explanation.prototypes))
+    width = max(9.5, COLUMN_INCHES * (layout.num_columns - 1) + 2.2)
+    figure = Figure(figsize=(width, paths_height + bars_height + 0.7), layout="constrained")
+    heights = [paths_height, bars_height]
+    above, below = figure.subfigures(2, 1, height_ratios=heights, squeeze=False)[:, 0]
+    _draw_paths(above.add_subplot(), explanation, layout)
+    left, right = below.subplots(1, 2)
+    _draw_prototypes(left, explanation)
+    _draw_losses(right, explanation)
+    here = explanation.standing
+    question = f"{explanation.question()}  {explanation.labels.entity(explanation.answer)}"
+    figure.suptitle(
+        "\n".join(textwrap.wrap(question, round(11 * width))) + "\n"
+        f"rank {here.rank:,g} of {explanation.num_rivals + 1:,}, log-odds {here.log_odds:+.2f}",
+        fontsize=11,
+        color=INK,
+        x=0.01,
+        ha="left",
+    )
+    return figure
+
+
+def _draw_paths(axis: "Axes", explanation: Explanation, layout: PathLayout) -> None:
+    axis.set_axis_off()
+    axis.set_title("Paths that speak for the answer", loc="left", fontsize=10)
+    if explanation.no_paths is not None:
+        text = "\n".join(textwrap.wrap(explanation.no_paths, 110))
+        axis.text(0.0, 0.5, text, fontsize=9, color=INK, va="center")
+        return
+    axis.set_title("thickness is weight, arrows go from head to tail", loc="right", fontsize=8)
+    labels = explanation.labels
+    most = max(fact.weight for fact in layout.facts)
+    for fact in layout.facts:
+        _draw_fact(axis, fact, labels.relation(fact.relation), share=fact.weight / most)
+    ends = {explanation.asked_from: BLUE, explanation.answer: ORANGE}
+    for name, (x, y) in layout.entities.items():
+        color = ends.get(name, INK)
+        axis.text(
+            x,
+            -y,
+            shorten(labels.entity(name), ENTITY_WIDTH),
+            ha="center",
+            va="center",
+            fontsize=8.5,
+            color=color,
+            fontweight="bold" if name in ends else "normal",
+            bbox={"boxstyle": "round,pad=0.35", "facecolor": PALE, "edgecolor": color},
+            zorder=4,
+        )
+    axis.set_xlim(-0.3, layout.num_columns - 0.7)
+    lowest = max([0.0, *(abs(y) for fact in layout.facts for _, y in fact.points)])
+    axis.set_ylim(-lowest - 0.6, lowest + 0.6)
+
+
+def _draw_fact(axis: "Axes", fact: PlacedFact, relation: str, *, share: float) -> None:
+    """Draws a smooth line through the fact's points, its arrow where the fact points to."""
+    curve = smooth(fact.points)
+    axis.plot(
+        [x for x, _ in curve],
+        [-y for _, y in curve],
+        color=BLUE,
+        alpha=0.35 + 0.4 * share,
+        linewidth=0.8 + 4.0 * share,
+        solid_capstyle="round",
+        zorder=1,
+    )
+    # Between the name in the middle and the entity that the fact points to.
+    walked = curve[::-1] if fact.backwards else curve
+    at = round(0.71 * len(walked))
+    tip, behind = walked[at], walked[at - 1]
+    axis.annotate(
+        "",
+        xy=(tip.x, -tip.y),
+        xytext=(behind.x, -behind.y),
+        arrowprops={"arrowstyle": "-|>", "color": BLUE, "lw": 0.8, "mutation_scale": 13},
+        zorder=2,
+    )
+    middle = curve[len(curve) // 2]
+    axis.text(
+        middle.x,
+        -middle.y,
+        shorten(relation, RELATION_WIDTH),
+        ha="center",
+        va="center",
+        fontsize=7.5,
+        color=INK,
+        bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"},
+        zorder=3,
+    )
+
+
+def _draw_prototypes(axis: "Axes", explanation: Explanation) -> None:
+    axis.set_title("Prototypes: influence on the log-odds", loc="left", fontsize=10)
+    if explanation.no_prototypes is not None:
+        axis.set_axis_off()
+        text = "\n".join(textwrap.wrap(explanation.no_prototypes, 60))
+        axis.text(0.0, 0.5, text, fontsize=9, color=INK, va="center")
+        return
+    shown = explanation.prototypes
+    rows = range(len(shown))
+    axis.barh(rows, [each.influence for each in shown], color=BLUE, height=0.68)
+    names = [shorten(explanation.labels.entity(each.entity), 34, lines=1) for each in shown]
+    axis.set_yticks(rows, names, fontsize=8)
+    influences = same_decimals([each.influence for each in shown])
+    for row, each, influence in zip(rows, shown, influences, strict=True):
+        text = f" {influence}  (attention {each.attention:.1f}x)"
+        axis.text(each.influence, row, text, va="center", fontsize=7.5, color=INK)
+    axis.set_xlim(0, 1.55 * max(each.influence for each in shown))
+    axis.invert_yaxis()
+    axis.set_xticks([])
+    _bare(axis, "left")
+
+
+def _draw_losses(axis: "Axes", explanation: Explanation) -> None:
+    axis.set_title("Log-odds lost without the evidence", loc="left", fontsize=10)
+    names: list[str] = []
+    for entry in explanation.faithfulness:
+        row = 2.6 * (len(names) // 2)
+        axis.barh(row, entry.loss.log_odds, color=BLUE, height=0.8)
+        draws = [loss.log_odds for loss in entry.random]
+        axis.barh(row + 1, entry.random_log_odds, color=GREY, height=0.8)
+        axis.plot(draws, [row + 1] * len(draws), "|", color=INK, markersize=7)
+        names += [f"{entry.title}\n{entry.verdict}", "others at random"]
+    places = [2.6 * (number // 2) + number % 2 for number in range(len(names))]
+    axis.set_yticks(places, names, fontsize=8)
+    axis.axvline(0, color=INK, linewidth=0.8)
+    axis.tick_params(axis="x", labelsize=8)
+    axis.set_ylim(4.2, -0.6)  # room for two kinds, so that one alone has bars of the same height
+    _bare(axis, "bottom")
+    if not names:
+        axis.set_axis_off()
+
+
+def draw_curves(report: FaithfulnessReport, path: Path) -> None:
+    """Draws deletion and insertion curves of each kind of evidence, named beside random."""
+    with _drawing():
+        _save(_curves_figure(report), path)
+
+
+def _curves_figure(report: FaithfulnessReport) -> "Figure":
+    from matplotlib.figure import Figure  # heavy, and an extra: loaded only to draw
+
+    found = {curve.evidence for curve in report.curves}
+    kinds: list[EvidenceKind] = [kind for kind in KINDS if kind in found]
+    figure = Figure(figsize=(max(4.4, 3.7 * len(kinds)), 6.2), layout="constrained")
+    axes = figure.subplots(2, max(1, len(kinds)), squeeze=False)
+    for column, kind in enumerate(kinds):
+        for row, mode in enumerate(MODES):
+            curve = report.curve(kind, mode, "log_odds")
+            if curve is not None:
+                _draw_curve(axes[row][column], curve, with_legend=row == column == 0)
+    figure.suptitle(
+        f"{report.dataset}: {report.num_predictions:,} test predictions explained",
+        fontsize=11,
+        color=INK,
+        x=0.01,
+        ha="left",
+    )
+    return figure
+
+
+def _draw_curve(axis: "Axes", curve: Curve, *, with_legend: bool) -> None:
+    does = "lost" if curve.mode == "deletion" else "gained"
+    sizes = [0, *(point.size for point in curve.points)]
+    axis.plot(
+        sizes, [0.0, *(p.random for p in curve.points)], color=GREY, marker="o", label="random"
+    )
+    axis.plot(sizes, [0.0, *(p.named for p in curve.points)], color=BLUE, marker="o", label="named")
+    # The interval is of the difference, so it is drawn about random plus difference.
+    low = [0.0, *(point.random + point.low for point in curve.points)]
+    high = [0.0, *(point.random + point.high for point in curve.points)]
+    axis.fill_between(sizes, low, high, color=BLUE, alpha=0.18, linewidth=0)
+    axis.axhline(0, color=INK, linewidth=0.6)
+    axis.set_title(f"{curve.evidence}, {curve.mode}", loc="left", fontsize=10)
+    axis.set_xlabel("paths" if curve.evidence == "paths" else "entities", fontsize=9)
+    axis.set_ylabel(f"log-odds {does}", fontsize=9)
+    axis.tick_params(labelsize=8)
+    for side in ("top", "right"):
+        axis.spines[side].set_visible(False)
+    if with_legend:
+        axis.legend(frameon=False, fontsize=8)
+
+
+def _bare(axis: "Axes", kept: str) -> None:
+    for side, spine in axis.spines.items():
+        spine.set_visible(side == kept)
+    axis.tick_params(axis="y", length=0)
+
+
+@contextmanager
+def _drawing() -> Generator[None]:
+    """Names are text, never formulas; the same picture gets the same bytes."""
+    from matplotlib import rc_context
+
+    with (
+        rc_context({"text.parse_math": False, "svg.hashsalt": "knowformer"}),
+        warnings.catch_warnings(),
+    ):
+        # A letter that the font lacks is drawn as a box: not the reader's concern.
+        warnings.filterwarnings("ignore", message="Glyph")
+        yield
+
+
+def _save(figure: "Figure", path: Path) -> None:
+    with atomic_path(path) as temporary:
+        ending = path.suffix.lower().lstrip(".")
+        undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
+        figure.savefig(temporary, format=ending, dpi=150, metadata=undated)

@@ -1,0 +1,36 @@
+"""Own data in: files of many formats to audited data sets, and other libraries' graphs."""
+
+from knowformer.audit.audit import Audit, audit
+from knowformer.data.readers.delimited import Dialect
+from knowformer.data.readers.formats import Format
+from knowformer.data.splitting import Shares
+from knowformer.importing.converters import (
+    dataset_from_pandas,
+    from_networkx,
+    from_pandas,
+    from_pyg,
+    make_dataset,
+    to_networkx,
+    to_pandas,
+    to_pyg,
+)
+from knowformer.importing.importing import ImportOptions, ImportResult, import_files
+
+__all__ = [
+    "Audit",
+    "Dialect",
+    "Format",
+    "ImportOptions",
+    "ImportResult",
+    "Shares",
+    "audit",
+    "dataset_from_pandas",
+    "from_networkx",
+    "from_pandas",
+    "from_pyg",
+    "import_files",
+    "make_dataset",
+    "to_networkx",
+    "to_pandas",
+    "to_pyg",
+]

@@ -1,0 +1,247 @@
+"""Graphs from and to pandas, networkx and PyTorch Geometric; each is imported only when used.
+
+    from_pandas(frame)      to_pandas(graph)      a row per fact
+    from_networkx(graph)    to_networkx(graph)    an edge per fact, with its relation
+    from_pyg(data)          to_pyg(graph)         edge_index and edge_type
+
+What is read becomes a ``KnowledgeGraph``, and ``make_dataset`` splits it; ``dataset_from_pandas``
+takes the splits of a frame. What is written may be a data set too, whose facts say their split.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from knowformer.data.dataset import HOMOGENEOUS_RELATION, Dataset
+from knowformer.data.fact_table import FactTable
+from knowformer.data.labels import Labels
+from knowformer.data.splitting import PARTS, Parts, Shares, split_by_seed
+from knowformer.errors import DataError, MissingPackageError, suggest
+from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.graph.vocabulary import Vocabulary
+from knowformer.importing.folder import build_dataset
+from knowformer.storage.triples_io import COLUMNS
+
+if TYPE_CHECKING:
+    import networkx
+    import pandas
+    import torch_geometric.data
+
+
+def make_dataset(
+    graph: KnowledgeGraph, *, name: str = "graph", shares: Shares | None = None, seed: int = 0
+) -> Dataset:
+    """Splits a graph's facts by a seed, so that every name still occurs in the training facts.
+
+    Raises:
+        DataError: there are too few facts to hold any out.
+    """
+    return _dataset(name, graph, split_by_seed(graph.facts.numpy(), seed=seed, shares=shares))
+
+
+def _dataset(name: str, graph: KnowledgeGraph, parts: Parts) -> Dataset:
+    for part, number in PARTS.items():
+        if not (parts == number).any():
+            raise DataError(f"Expected facts in each of {', '.join(PARTS)}, got none in {part}.")
+    facts = graph.facts.numpy()
+    table = FactTable(list(graph.entities), list(graph.relations), facts, None, len(facts))
+    return build_dataset(name, table, parts, Labels())
+
+
+def from_pandas(frame: "pandas.DataFrame", columns: Sequence[str] = COLUMNS) -> KnowledgeGraph:
+    """Builds a graph from a data frame with a row per fact.
+
+    Args:
+        frame: names, or numbers that become names.
+        columns: those of head, relation and tail.
+
+    Raises:
+        DataError: there is no such column, or a value is missing.
+    """
+    heads, relations, tails = (_column(frame, name) for name in columns)
+    return KnowledgeGraph.from_triples(list(zip(heads, relations, tails, strict=True)))
+
+
+def dataset_from_pandas(
+    frame: "pandas.DataFrame",
+    columns: Sequence[str] = COLUMNS,
+    *,
+    split: str = "split",
+    name: str = "frame",
+) -> Dataset:
+    """Builds a data set from a frame with a column that says train, valid or test.
+
+    Raises:
+        DataError: there is no such column, a value is missing, or a split is another or empty.
+    """
+    part_of: dict[tuple[str, str, str], str] = {}  # in order of first appearance, as the graph is
+    values = [_column(frame, column) for column in (*columns, split)]
+    for head, relation, tail, part in zip(*values, strict=True):
+        part_of.setdefault((head, relation, tail), part)
+    unknown = sorted(set(part_of.values()) - set(PARTS))
+    if unknown:
+        raise DataError(f"Expected {', '.join(PARTS)} in column {split!r}, got {unknown[0]!r}.")
+    parts = np.array([PARTS[part] for part in part_of.values()], dtype=np.int8)
+    return _dataset(name, KnowledgeGraph.from_triples(list(part_of)), parts)
+
+
+def _column(frame: "pandas.DataFrame", name: str) -> list[str]:
+    known = [str(column) for column in frame.columns]
+    if name not in known:
+        raise DataError(
+            f"Expected a column named {name!r} in the frame, found {', '.join(known)}."
+            f"{suggest(name, known)}"
+        )
+    column: Any = frame[name]
+    if column.isna().any():
+        row = int(column.isna().to_numpy().argmax())
+        raise DataError(f"Expected a value in column {name!r}, got none in row {row}.")
+    return [str(value) for value in column.tolist()]
+
+
+def to_pandas(graph: KnowledgeGraph | Dataset) -> "pandas.DataFrame":
+    """Returns a frame with a row per fact: head, relation, tail, and split for a data set.
+
+    Raises:
+        MissingPackageError: pandas is not installed.
+    """
+    try:
+        import pandas
+    except ImportError:
+        raise MissingPackageError("pandas", "frames", "make a data frame") from None
+    content: dict[str, list[str]] = {name: [] for name in COLUMNS}
+    splits: list[str] = []
+    for name, part, facts in _parts(graph):
+        heads, relations, tails = facts.numpy().T.tolist()
+        content["head"] += [part.entities.names[i] for i in heads]
+        content["relation"] += [part.relations.names[i] for i in relations]
+        content["tail"] += [part.entities.names[i] for i in tails]
+        splits += [name] * len(facts)
+    return pandas.DataFrame(content | ({"split": splits} if isinstance(graph, Dataset) else {}))
+
+
+def _parts(graph: KnowledgeGraph | Dataset) -> list[tuple[str, KnowledgeGraph, Tensor]]:
+    if isinstance(graph, KnowledgeGraph):
+        return [("", graph, graph.facts)]
+    splits = (graph.train, graph.valid, graph.test)
+    return [(split.name, split.graph, split.facts) for split in splits]
+
+
+def from_networkx(graph: "networkx.Graph[Any]", *, relation: str = "relation") -> KnowledgeGraph:
+    """Builds a graph from a networkx graph; nodes without edges stay as candidates.
+
+    Args:
+        graph: any kind; an edge without direction counts in the order in which it is listed.
+        relation: the edge attribute that names the relation. Without it the key of a multigraph
+            does if it is text, else all edges are of one relation.
+    """
+    triples: list[tuple[str, str, str]] = []
+    view: Any = graph.edges
+    edges = view(keys=True, data=True) if graph.is_multigraph() else view(data=True)
+    for head, tail, *key, data in edges:
+        fallback = key[0] if key and isinstance(key[0], str) else HOMOGENEOUS_RELATION
+        triples.append((str(head), str(data.get(relation, fallback)), str(tail)))
+    return KnowledgeGraph.from_triples(triples, more_entities=map(str, graph.nodes))
+
+
+def to_networkx(graph: KnowledgeGraph | Dataset) -> "networkx.MultiDiGraph[str]":
+    """Returns a directed multigraph with an edge per fact, its relation as key and attribute.
+
+    Raises:
+        MissingPackageError: networkx is not installed.
+    """
+    try:
+        import networkx
+    except ImportError:
+        raise MissingPackageError("networkx", None, "make a networkx graph") from None
+    made: Any = networkx.MultiDiGraph()
+    for name, part, facts in _parts(graph):
+        entities, relations = part.entities.names, part.relations.names
+        made.add_nodes_from(entities)
+        split = {"split": name} if name else {}
+        made.add_edges_from(
+            (entities[h], entities[t], relations[r], {"relation": relations[r]} | split)
+            for h, r, t in facts.numpy().tolist()
+        )
+    return made
+
+
+def from_pyg(
+    data: Any, *, entities: Sequence[str] | None = None, relations: Sequence[str] | None = None
+) -> KnowledgeGraph:
+    """Builds a graph from a PyTorch Geometric ``Data``, or anything with its ``edge_index``.
+
+    Args:
+        data: ``edge_index`` (2, E), and ``edge_type`` (E) where edges are of several kinds.
+        entities: names by number; by default ``data.entity_names``, else the numbers.
+        relations: the same of relations.
+
+    Raises:
+        DataError: a tensor is missing or has another shape, or there are too few names.
+    """
+    edges: Any = getattr(data, "edge_index", None)
+    if not isinstance(edges, Tensor) or edges.dim() != 2 or len(edges) != 2:
+        found = f"shape {tuple(edges.shape)}" if isinstance(edges, Tensor) else type(edges).__name__
+        raise DataError(f"Expected edge_index of shape (2, E), got {found}.")
+    types: Any = getattr(data, "edge_type", None)
+    if types is None:
+        types = torch.zeros(edges.shape[1], dtype=torch.long)
+        relations = relations or [HOMOGENEOUS_RELATION]
+    if types.shape != edges.shape[1:]:
+        raise DataError(
+            f"Expected edge_type of shape ({edges.shape[1]},), got {tuple(types.shape)}."
+        )
+    num_nodes = max(int(edges.max()) + 1 if edges.numel() else 0, data.num_nodes or 0)
+    names = _names(entities, getattr(data, "entity_names", None), num_nodes, "entity")
+    num_types = int(types.max()) + 1 if types.numel() else 0
+    kinds = _names(relations, getattr(data, "relation_names", None), num_types, "relation")
+    facts = torch.stack([edges[0], types, edges[1]], 1).long()
+    kept = {tuple(fact): None for fact in facts.tolist()}
+    distinct = torch.tensor(list(kept), dtype=torch.long).reshape(-1, 3)
+    return KnowledgeGraph(names, kinds, distinct)
+
+
+def _names(
+    given: Sequence[str] | None, own: Sequence[str] | None, number: int, kind: str
+) -> Vocabulary:
+    names = given or own or [str(i) for i in range(number)]
+    vocabulary = Vocabulary(names, kind=kind)
+    if len(vocabulary) < max(number, len(names)):
+        raise DataError(f"Expected {number:,} different {kind} names, got {len(vocabulary):,}.")
+    return vocabulary
+
+
+def to_pyg(graph: KnowledgeGraph | Dataset) -> "torch_geometric.data.Data":
+    """Returns ``Data`` with ``edge_index`` and ``edge_type``, and the names of both.
+
+    The facts of a data set carry their split, 0 train, 1 valid and 2 test, in ``edge_split``.
+
+    Raises:
+        MissingPackageError: torch_geometric is not installed.
+        DataError: an inductive data set, whose splits have graphs of their own.
+    """
+    try:
+        from torch_geometric.data import Data
+    except ImportError:
+        raise MissingPackageError("torch_geometric", None, "make a Data object") from None
+    if isinstance(graph, Dataset) and graph.is_inductive:
+        raise DataError(
+            "Expected a data set on one graph, got an inductive one. Convert the graph of each "
+            "split by itself."
+        )
+    parts = _parts(graph)
+    facts = torch.cat([facts for _, _, facts in parts])
+    own = parts[0][1]
+    data = Data(
+        edge_index=facts[:, [0, 2]].T.contiguous(),
+        edge_type=facts[:, 1].contiguous(),
+        num_nodes=len(own.entities),
+        entity_names=list(own.entities),
+        relation_names=list(own.relations),
+    )
+    if isinstance(graph, Dataset):
+        data.edge_split = torch.cat([torch.full((len(f),), PARTS[name]) for name, _, f in parts])
+    return data

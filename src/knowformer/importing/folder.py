@@ -1,0 +1,146 @@
+"""Data-set folders: numbered facts to a Dataset, and a Dataset to files that ``train`` reads.
+
+train.txt, valid.txt, test.txt          facts, head<TAB>relation<TAB>tail
+entity_names.txt, relation_names.txt    readable names, where there are any
+audit.json, audit.md                    what the audit found
+bad_rows.tsv                            rows that could not be used, if they were passed over
+import.json                             what the folder was made from
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from knowformer.audit.audit import Audit
+from knowformer.audit.text import audit_markdown
+from knowformer.data.dataset import Dataset, Split
+from knowformer.data.fact_table import FactTable
+from knowformer.data.labels import ENTITY_FILE, RELATION_FILE, Labels
+from knowformer.data.readers.rows import BadRows
+from knowformer.data.splitting import TEST, TRAIN, VALID, Parts
+from knowformer.errors import StorageError
+from knowformer.graph.fact_index import Ids
+from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.graph.vocabulary import Vocabulary
+from knowformer.storage.atomic_files import atomic_folder
+
+RECORD_FILE = "import.json"
+BAD_ROWS_FILE = "bad_rows.tsv"
+
+FACTS_PER_WRITE = 65536
+
+
+def build_dataset(name: str, table: FactTable, parts: Parts, labels: Labels) -> Dataset:
+    """Returns the data set as it will be read back: numbered by first appearance, train first."""
+    train, valid, test = (table.facts[parts == part] for part in (TRAIN, VALID, TEST))
+    # Names in train are numbered head, tail, head, tail; so are then those of valid and test.
+    order = [facts[:, [0, 2]].ravel() for facts in (train, valid, test)]
+    entities, entity_ids = _renumber(np.concatenate(order), table.entities)
+    relations, relation_ids = _renumber(train[:, 1], table.relations)
+    numbered = [
+        torch.from_numpy(
+            np.stack([entity_ids[f[:, 0]], relation_ids[f[:, 1]], entity_ids[f[:, 2]]], axis=1)
+        )
+        for f in (train, valid, test)
+    ]
+    graph = KnowledgeGraph(
+        Vocabulary(entities, kind="entity"), Vocabulary(relations, kind="relation"), numbered[0]
+    )
+    known = torch.cat(numbered)
+    return Dataset(
+        name,
+        train=Split("train", graph, numbered[0], known),
+        valid=Split("valid", graph, numbered[1], known),
+        test=Split("test", graph, numbered[2], known),
+        labels=labels,
+    )
+
+
+def _renumber(used: Ids, names: list[str]) -> tuple[list[str], Ids]:
+    """Returns the names in use by first appearance, and the new id of each old one."""
+    old, first = np.unique(used, return_index=True)
+    old = old[np.argsort(first)]
+    ids = np.full(len(names), -1, dtype=np.int64)
+    ids[old] = np.arange(len(old))
+    return [names[i] for i in old.tolist()], ids
+
+
+def check_free(folder: Path, *, force: bool) -> None:
+    """Looks whether a data set may be written, before the work of reading it.
+
+    Raises:
+        StorageError: there is something of that name, and it is not to be written over.
+    """
+    if not os.path.lexists(folder):
+        _check_parent(folder)
+        return
+    is_import = (folder / RECORD_FILE).is_file()
+    if not force:
+        hint = "Choose another --out" + (", or replace it with --force." if is_import else ".")
+        raise StorageError(f"Expected a new folder as --out, found {folder} already. {hint}")
+    if not is_import:
+        raise StorageError(
+            f"Expected a folder that an import made, to replace it, found no {RECORD_FILE} in "
+            f"{folder}. Choose another --out."
+        )
+
+
+def _check_parent(folder: Path) -> None:
+    """Looks whether the nearest folder above that exists can be written to."""
+    parents = folder.absolute().parents
+    above = next(parent for parent in parents if os.path.lexists(parent))
+    if not above.is_dir():
+        raise StorageError(f"Expected a folder to write {folder} into, found the file {above}.")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise StorageError(
+            f"Expected to write {folder}, got 'Permission denied' for {above}. Choose another "
+            "--out."
+        )
+
+
+def write_folder(
+    folder: Path, dataset: Dataset, audit: Audit, bad_rows: BadRows, record: dict[str, Any]
+) -> None:
+    """Writes a data set, its audit and its record; the folder appears whole, replacing an old one.
+
+    Raises:
+        StorageError: the folder cannot be written.
+    """
+    with atomic_folder(folder, replace=True) as place:
+        for split in (dataset.train, dataset.valid, dataset.test):
+            _write_facts(place / f"{split.name}.txt", split)
+        for name, labels in (
+            (ENTITY_FILE, dataset.labels.entities),
+            (RELATION_FILE, dataset.labels.relations),
+        ):
+            if labels:
+                _write_lines(place / name, [f"{id_}\t{label}" for id_, label in labels.items()])
+        if bad_rows.rows:
+            lines = [f"{row.place}\t{row.reason}" for row in bad_rows.rows]
+            _write_lines(place / BAD_ROWS_FILE, lines)
+        _write_json(place / "audit.json", audit.model_dump(mode="json"))
+        (place / "audit.md").write_text(audit_markdown(audit), encoding="utf-8")
+        _write_json(place / RECORD_FILE, record)
+
+
+def _write_facts(path: Path, split: Split) -> None:
+    entities, relations = split.graph.entities.names, split.graph.relations.names
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for facts in split.facts.split(FACTS_PER_WRITE):
+            file.writelines(
+                f"{entities[h]}\t{relations[r]}\t{entities[t]}\n"
+                for h, r, t in facts.numpy().tolist()
+            )
+
+
+def _write_lines(path: Path, lines: list[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", errors="replace")
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    text = json.dumps(content, indent=2, ensure_ascii=False)
+    path.write_text(f"{text}\n", encoding="utf-8", errors="replace")

@@ -1,0 +1,1 @@
+"""Pictures of runs; each needs matplotlib and nothing else does."""

@@ -1,0 +1,47 @@
+"""A reliability diagram: probability against share of true candidates, before and after."""
+
+from math import log10
+from pathlib import Path
+
+from knowformer.calibration.reliability import CalibrationReport, ReliabilityBin
+from knowformer.storage.atomic_files import atomic_path
+
+LARGEST = 220.0  # area of the largest mark, in points
+
+
+def draw_reliability(report: CalibrationReport, path: Path, *, title: str) -> None:
+    """Draws both reliabilities; marks grow with the candidates of a bin, bars are intervals."""
+    from matplotlib.figure import Figure  # heavy, and an extra: loaded only to draw
+
+    figure = Figure(figsize=(8.4, 4.4), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=True)
+    error = report.expected_calibration_error
+    panels = (
+        ("the model's own", report.reliability_before, error.before, "#9aa5b1"),
+        ("calibrated", report.reliability_after, error.after, "#1f5fbf"),
+    )
+    for axis, (name, bins, figure_of_error, color) in zip(axes, panels, strict=True):
+        axis.plot([0, 1], [0, 1], color="#d9480f", linewidth=1, linestyle="--")
+        mean = [b.mean_probability for b in bins]
+        true = [b.share_true for b in bins]
+        for each in bins:
+            if each.low is not None and each.high is not None:
+                axis.vlines(each.mean_probability, each.low, each.high, color=color, alpha=0.6)
+        axis.scatter(mean, true, s=[_area(b) for b in bins], color=color, alpha=0.9, zorder=3)
+        axis.set_title(f"{name}: error {figure_of_error:.4f}", loc="left", fontsize=10)
+        axis.set_xlabel("mean probability of a bin")
+        axis.set_xlim(-0.03, 1.03)
+        axis.set_ylim(-0.03, 1.03)
+        axis.set_aspect("equal")
+        for spine in ("top", "right"):
+            axis.spines[spine].set_visible(False)
+    axes[0].set_ylabel("share that is true")
+    how = "Larger marks have more candidates; bars are 95 % intervals."
+    figure.suptitle(f"{title}: {report.candidates}\n{how}", x=0.01, ha="left", fontsize=10)
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, format=path.suffix.lstrip("."), dpi=150)
+
+
+def _area(one: ReliabilityBin) -> float:
+    # From one candidate in ten thousand to all of them: four powers of ten.
+    return max(12.0, LARGEST * (1 + log10(max(one.share_of_candidates, 1e-4)) / 4))

@@ -1,0 +1,1 @@
+"""Inference: a model bound to a graph, queries in, repeatable scores out."""

@@ -1,0 +1,59 @@
+"""Named tensors on disk: safetensors in and out, written atomically, broken files named."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from knowformer.errors import BundleError
+from knowformer.storage.atomic_files import write_bytes
+
+
+def write_tensors(
+    path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None
+) -> None:
+    """Writes tensors and a few strings to one file."""
+    contiguous = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    write_bytes(path, save(contiguous, metadata))
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Reads what ``write_tensors`` wrote.
+
+    Raises:
+        BundleError: the file is missing or damaged.
+    """
+    with _opened(path) as file:
+        names: list[str] = list(file.keys())
+        return {name: file.get_tensor(name) for name in names}, file.metadata() or {}
+
+
+def read_metadata(path: Path) -> dict[str, str]:
+    """Reads the strings that ``write_tensors`` wrote, and no tensor.
+
+    Raises:
+        BundleError: the file is missing or damaged.
+    """
+    with _opened(path) as file:
+        return file.metadata() or {}
+
+
+@contextmanager
+def _opened(path: Path) -> Generator[Any]:
+    if not path.is_file():
+        raise BundleError(
+            f"Expected {path.name} in {path.parent}, found none. The folder is not whole; copy it "
+            "again or train anew."
+        )
+    try:
+        with safe_open(path, framework="pt") as file:
+            yield file
+    except (OSError, SafetensorError) as error:
+        raise BundleError(
+            f"Expected whole safetensors in {path}, got: {error}. The file is damaged; copy it "
+            "again or train anew."
+        ) from error

@@ -1,0 +1,1 @@
+"""The machine: cores, threads, memory, allocator and what hardware this is."""

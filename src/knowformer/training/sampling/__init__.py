@@ -1,0 +1,1 @@
+"""What a training step asks and sees: batches, hidden edges, negatives, partitions."""

@@ -1,0 +1,155 @@
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from knowformer.errors import DataError
+from knowformer.explanation.find import tracing
+from knowformer.explanation.find.evidence import EvidenceFinder
+from knowformer.explanation.find.tracing import find_rivals
+from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.graph.vocabulary import Vocabulary
+from knowformer.scoring.scorer import Scorer
+
+from tests.unit.explanation.conftest import SETTINGS
+
+Finder = Callable[..., EvidenceFinder]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_a_traced_model_gives_the_scores_of_the_model_itself(
+    random_graph: Callable[..., KnowledgeGraph], finder: Finder, settings: dict[str, object]
+) -> None:
+    graph = random_graph(1)
+    found = finder(graph, **settings)
+    prediction = found.prediction(2, 1, 5)
+    trace = found.tracer.trace(prediction, graph.adjacency.edges)
+    own = Scorer(found.tracer.model, graph, seed=0)
+    expected = own.score(torch.tensor([2]), torch.tensor([1]))[0]
+    torch.testing.assert_close(trace.scores, expected, rtol=1e-10, atol=1e-10)
+    weighed = found.tracer.score(prediction, graph.adjacency.edges, torch.ones(len(expected)))
+    torch.testing.assert_close(weighed, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_messages_at_full_strength_give_the_scores_of_the_model_itself(
+    random_graph: Callable[..., KnowledgeGraph], finder: Finder
+) -> None:
+    graph = random_graph(2)
+    found = finder(graph)
+    prediction = found.prediction(0, 3, 4)
+    scores, hops = found.tracer.hop_gradients(prediction, graph.adjacency.edges)
+    expected = found.tracer.score(prediction, graph.adjacency.edges)
+    torch.testing.assert_close(scores, expected, rtol=1e-10, atol=1e-10)
+    assert hops.shape == (4, graph.adjacency.num_edges)  # two layers of two value hops
+
+
+def test_a_message_without_weight_is_a_message_that_was_not_sent(
+    random_graph: Callable[..., KnowledgeGraph], finder: Finder
+) -> None:
+    graph = random_graph(3)
+    found = finder(graph, attention=False)
+    prediction, edges = found.prediction(0, 3, 4), graph.adjacency.edges
+    silent, _ = found.tracer.hop_gradients(prediction, edges, strength=0.0)
+    none = torch.zeros(graph.adjacency.num_edges, dtype=torch.bool)
+    torch.testing.assert_close(silent, found.tracer.score(prediction, edges.keep(none)))
+
+
+def test_a_gradient_is_the_slope_of_the_log_odds_in_the_strength_of_all_messages(
+    random_graph: Callable[..., KnowledgeGraph], finder: Finder
+) -> None:
+    graph = random_graph(6)
+    found = finder(graph)
+    prediction, edges = found.prediction(0, 3, 4), graph.adjacency.edges
+    step = 1e-6
+    above, below = (
+        prediction.log_odds(found.tracer.hop_gradients(prediction, edges, strength=strength)[0])
+        for strength in (0.7 + step, 0.7 - step)
+    )
+    _, hops = found.tracer.hop_gradients(prediction, edges, strength=0.7)
+    torch.testing.assert_close(hops.sum(), (above - below) / (2 * step), rtol=1e-5, atol=1e-7)
+
+
+def test_gradients_of_messages_add_up_to_what_all_messages_bring(
+    random_graph: Callable[..., KnowledgeGraph],
+    finder: Finder,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tracing, "NUM_POINTS", 400)
+    graph = random_graph(4)
+    found = finder(graph)
+    prediction = found.prediction(0, 3, 4)
+    edges = graph.adjacency.edges
+    brought = found.tracer.trace(prediction, edges).hops.sum()
+    log_odds = [
+        prediction.log_odds(found.tracer.hop_gradients(prediction, edges, strength=strength)[0])
+        for strength in (1.0, 0.0)
+    ]
+    torch.testing.assert_close(brought, log_odds[0] - log_odds[1], rtol=0.02, atol=0.01)
+
+
+def test_gradients_of_messages_are_right() -> None:
+    edges_of = KnowledgeGraph.from_triples(
+        [("a", "r", "b"), ("a", "r", "c"), ("b", "s", "c"), ("c", "r", "c")]
+    ).adjacency.edges
+    generator = torch.Generator().manual_seed(0)
+    messages = torch.randn(len(edges_of.message_sender), 3, generator=generator).double()
+    weights = torch.rand(len(edges_of.message), generator=generator).double()
+    assert torch.autograd.gradcheck(
+        lambda m, w: tracing._WeightedSums.apply(m, w, edges_of),
+        (messages.requires_grad_(), weights.requires_grad_()),
+    )
+
+
+@pytest.mark.parametrize("similarity", ["linear", "exponential", "random_features"])
+def test_influence_is_the_slope_of_the_log_odds_in_the_weight_of_an_attended_entity(
+    random_graph: Callable[..., KnowledgeGraph], finder: Finder, similarity: str
+) -> None:
+    graph = random_graph(5)
+    found = finder(graph, similarity=similarity)
+    prediction = found.prediction(1, 0, 7)
+    edges = graph.adjacency.edges
+    rows = found.tracer.trace(prediction, edges).attention
+    assert rows is not None
+    step = 1e-5
+    for entity in (0, 3, 11):
+        slope = 0.0
+        for sign in (1, -1):
+            attended = torch.ones(len(graph.entities), dtype=torch.double)
+            attended[entity] += sign * step
+            scores = found.tracer.score(prediction, edges, attended)
+            slope += sign * prediction.log_odds(scores).item() / (2 * step)
+        assert rows.influence[:, :, entity].sum().item() == pytest.approx(slope, rel=1e-4, abs=1e-8)
+
+
+def test_a_model_without_attention_has_no_rows(
+    random_graph: Callable[..., KnowledgeGraph], finder: Finder
+) -> None:
+    found = finder(random_graph(), attention=False)
+    assert (
+        found.tracer.trace(found.prediction(0, 0, 1), found.graph.adjacency.edges).attention is None
+    )
+
+
+def test_a_graph_without_facts_is_traced(finder: Finder) -> None:
+    names = (Vocabulary(["a", "b", "c"], kind="entity"), Vocabulary(["r"], kind="relation"))
+    graph = KnowledgeGraph(*names, torch.zeros(0, 3, dtype=torch.long))
+    found = finder(graph)
+    evidence = found.find(found.prediction(0, 0, 1))
+    assert evidence.paths == []
+    assert evidence.trace.hops.shape == (4, 0)
+
+
+def test_rivals_are_the_candidates_that_are_not_known() -> None:
+    known = torch.tensor([False, True, True, False])
+    assert find_rivals(known, 1).tolist() == [True, False, False, True]
+    assert find_rivals(known, 0).tolist() == [False, False, False, True]
+
+
+def test_where_every_candidate_is_known_all_others_are_rivals() -> None:
+    assert find_rivals(torch.ones(3, dtype=torch.bool), 1).tolist() == [True, False, True]
+    assert find_rivals(torch.tensor([True, False, True]), 1).tolist() == [True, False, True]
+
+
+def test_a_lone_entity_has_no_rivals() -> None:
+    with pytest.raises(DataError, match="at least two entities"):
+        find_rivals(torch.zeros(1, dtype=torch.bool), 0)

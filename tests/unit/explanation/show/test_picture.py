@@ -1,0 +1,84 @@
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from knowformer.errors import ConfigError, StorageError
+from knowformer.explanation.show import picture
+from knowformer.explanation.explanation import (
+    Attended,
+    EvidencePath,
+    Explanation,
+    Faithfulness,
+    Loss,
+    Standing,
+    Step,
+)
+
+LOSS = Loss(score=1.0, log_odds=1.5, probability=0.1, rank=2.0)
+
+
+def explanation(*, with_evidence: bool) -> Explanation:
+    step = Step(start="h", relation="part_of", end="t", backwards=True)
+    return Explanation(
+        head="h",
+        relation="likes $x_1$",
+        tail="t",
+        asks_for="tail",
+        standing=Standing(score=1.0, log_odds=0.5, probability=0.6, rank=1.0),
+        num_rivals=9,
+        fact_hidden=False,
+        paths=[EvidencePath(steps=[step], weight=2.0, loss=LOSS)] if with_evidence else [],
+        no_paths=None if with_evidence else "No path of facts leads from h to t.",
+        prototypes=[Attended(entity="p", influence=0.1, attention=1.2)] if with_evidence else [],
+        attended=[],
+        heads=[],
+        no_prototypes=None if with_evidence else "This model has no attention.",
+        without_attention=LOSS if with_evidence else None,
+        faithfulness=[
+            Faithfulness(
+                evidence="paths", size=1, loss=LOSS, random=[LOSS, LOSS], verdict="contribute"
+            )
+        ]
+        if with_evidence
+        else [],
+        seconds=0.1,
+        entity_labels={"t": "a tail with a name & a half"},
+    )
+
+
+@pytest.mark.parametrize("with_evidence", [True, False], ids=["evidence", "none"])
+@pytest.mark.parametrize("ending", [".svg", ".PNG", ".pdf"])
+def test_an_explanation_is_drawn(tmp_path: Path, ending: str, with_evidence: bool) -> None:
+    path = tmp_path / f"why{ending}"
+    picture.check_picture(path)
+    picture.draw_explanation(explanation(with_evidence=with_evidence), path)
+    starts = {".svg": b"<?xml", ".PNG": b"\x89PNG", ".pdf": b"%PDF"}
+    content = path.read_bytes()
+    assert content.startswith(starts[ending])
+    if ending == ".svg":
+        ET.fromstring(content)
+        assert b"likes $x_1$" in content  # a name, not a formula
+        assert (b"contribute" in content) is with_evidence
+        picture.draw_explanation(explanation(with_evidence=with_evidence), path)
+        assert path.read_bytes() == content
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_another_ending_is_refused_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"end in \.svg, \.png, \.pdf, got .*why\.gif"):
+        picture.check_picture(tmp_path / "why.gif")
+
+
+def test_without_matplotlib_the_message_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picture, "find_spec", lambda _: None)
+    with pytest.raises(ConfigError, match=r"pip install 'knowformer\[plots\]'"):
+        picture.check_picture(tmp_path / "why.svg")
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError):
+        picture.draw_explanation(explanation(with_evidence=True), tmp_path / "file" / "why.svg")

@@ -108,7 +108,7 @@ DATASETS = {
 # About half the entities.
 REGION_SIZES = {"umls-pykeen": 68, "wn18rr_v1": 1373, "fb15k-237_v1": 797}
 
-# Over all variants, every option of training occurs; what is not named is the preset's.
+# Over all variants, every option that decides what a step is occurs; the rest is the preset's.
 OPTIONS = {
     "released-cross_entropy-whole": (),
     "released-cross_entropy-regions": ("training.targets=some", "training.averaging=0.9"),
@@ -128,7 +128,7 @@ OPTIONS = {
     ),
     "paper-binary-regions": ("training.gradient_clip=0.1",),
 }
-# Where the graph is small, also every option of the model.
+# Ablations and similarities where the graph is small; facts set apart for validation elsewhere.
 MORE_OPTIONS = {
     "umls-pykeen-released-binary-whole": ("model.similarity=exponential",),
     "umls-pykeen-released-binary-regions": ("model.query_stream=false",),

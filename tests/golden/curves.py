@@ -27,10 +27,10 @@ import pytest
 import torch
 from rich.console import Console
 
-from knowformer.environment import describe_environment
-from knowformer.evaluation.evaluate import Scorer
-from knowformer.graph.dataset import Dataset, load_dataset
+from knowformer.data.dataset import Dataset, load_dataset
 from knowformer.model.config import PresetName
+from knowformer.scoring.scorer import Scorer
+from knowformer.system.environment import describe_environment
 from knowformer.training import loop
 from knowformer.training.config import RunConfig, build_config
 

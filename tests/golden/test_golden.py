@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from knowformer.graph import catalog
+from knowformer.data import catalog
 from tests.golden.curves import (
     CURVES,
     FOLDER,

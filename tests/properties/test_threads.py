@@ -10,15 +10,15 @@ import torch
 from torch import Tensor
 
 from knowformer import ModelConfig, Reasoner, RunConfig, TrainingConfig, train
-from knowformer.evaluation.evaluate import Scorer
-from knowformer.graph.dataset import Dataset, Split, TrainingSplits
+from knowformer.data.dataset import Dataset, Split, TrainingSplits
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.model.knowformer import KnowFormer, initialize
 from knowformer.model.slices import slice_size
 from knowformer.queries.query import QueryBatch
+from knowformer.scoring.scorer import Scorer
 from knowformer.training.config import LossName
 from knowformer.training.loop import Trainer
-from knowformer.training.passes import TrainingGraph
+from knowformer.training.sampling.epochs import TrainingGraph
 
 MODEL = ModelConfig(
     hidden_dim=16, num_heads=4, num_layers=2, num_query_key_hops=1, num_value_hops=2

@@ -10,7 +10,6 @@ from knowformer.explanation.find.tracing import find_rivals
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.scoring.scorer import Scorer
-
 from tests.unit.explanation.conftest import SETTINGS
 
 Finder = Callable[..., EvidenceFinder]

@@ -4,7 +4,6 @@ from pathlib import Path
 import pytest
 
 from knowformer.errors import ConfigError, StorageError
-from knowformer.explanation.show import picture
 from knowformer.explanation.explanation import (
     Attended,
     EvidencePath,
@@ -14,6 +13,7 @@ from knowformer.explanation.explanation import (
     Standing,
     Step,
 )
+from knowformer.explanation.show import picture
 
 LOSS = Loss(score=1.0, log_odds=1.5, probability=0.1, rank=2.0)
 

@@ -1,151 +1,188 @@
-"""The CPU backend: torch tensors and autograd around the compiled kernels.
+"""The CPU backend: tensors and autograd around the compiled kernels.
 
-Float32 states of width 16, 32 or 64 run here; anything else goes to the reference, which is
-slower and right. One autograd function per operation: it saves inputs and what the backward pass
+Limits: float32, widths 16, 32 and 64, heads of 4 to 64 columns, the linear similarity, fewer than
+2^31 edges. Whatever is outside of them, and whatever looks into an operation by weights on messages
+or on attended entities, goes to the reference, which is slower and right.
+
+One autograd function per stream, attention and score: it saves inputs, and what the backward pass
 would otherwise have to sum over all edges again.
 """
 
-# pyright: basic
-
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from knowformer.kernels._cpu_compile import WIDTHS, compiled_kernel
+from knowformer.kernels._cpu_attention import SUM_CHUNK
+from knowformer.kernels._cpu_compile import WIDTHS, Kernel, compiled_kernel
 from knowformer.kernels._cpu_stages import BLOCK
 from knowformer.kernels._operands import (
     AttendWeights,
     Dropout,
-    Edges,
     HopWeights,
     InputWeights,
+    QueryView,
     ScoreWeights,
     Similarity,
+    StreamWeights,
 )
 from knowformer.kernels._reference import ReferenceBackend
 
 HEAD_WIDTHS = (4, 8, 16, 32, 64)
-ATTEND_ROWS = 8 * BLOCK + 1  # of scratch, the last one zero
+PIECES = 8  # of a single query that threads share: more than threads, as rows differ in edges
+
+ParallelMap = Callable[..., list[Any]]
+Range = tuple[int, int]
 
 
 class CpuBackend(ReferenceBackend):
     """Fused kernels where they apply, the reference elsewhere."""
 
+    def __init__(self, parallel_map: ParallelMap | None = None) -> None:
+        self._map = parallel_map
+
     def is_batch_invariant(self, *, width: int, num_heads: int, similarity: Similarity) -> bool:
         """Wherever the kernels apply: they take one query after the other."""
         return width in WIDTHS and width // num_heads in HEAD_WIDTHS and similarity == "linear"
 
+    def across(self, parallel_map: ParallelMap) -> "CpuBackend":
+        """See ``Backend.across``."""
+        return CpuBackend(parallel_map)
+
     def hop(
-        self, states: Tensor, relation_vectors: Tensor, edges: Edges, weights: HopWeights
-    ) -> Tensor:
+        self,
+        states: Float[Tensor, "N D"],
+        relation_vectors: Float[Tensor, "B R D"],
+        view: QueryView,
+        weights: HopWeights,
+        *,
+        message_weights: Float[Tensor, " E"] | None = None,
+    ) -> Float[Tensor, "N D"]:
         """See ``Backend.hop``."""
-        if not _fits(states):
-            return super().hop(states, relation_vectors, edges, weights)
-        return _run(_Hop, states, relation_vectors, *weights, edges)
+        if message_weights is not None or not _fits(states):
+            return super().hop(
+                states, relation_vectors, view, weights, message_weights=message_weights
+            )
+        tensors = (states, relation_vectors, weights.vectors, weights.matrices)
+        return _run(_Hops, self._map, view, weights.norm, 1, *tensors)
 
     def stream_input(
-        self,
-        states: Tensor | None,
-        extra: Tensor,
-        weights: InputWeights,
-        *,
-        heads: Tensor | None,
-        num_queries: int,
-        num_entities: int,
-    ) -> Tensor:
+        self, states: Float[Tensor, "N D"] | None, weights: InputWeights, view: QueryView
+    ) -> Float[Tensor, "N D"]:
         """See ``Backend.stream_input``."""
-        if not _fits(extra):
-            return super().stream_input(
-                states, extra, weights, heads=heads,
-                num_queries=num_queries, num_entities=num_entities,
-            )  # fmt: skip
-        if heads is None:
-            heads = torch.full((num_queries,), -1)
-        return _run(_Input, states, extra, *weights, heads, num_entities)
+        if not _fits(weights.extra):
+            return super().stream_input(states, weights, view)
+        return _run(_Input, self._map, view, states, *weights)
 
-    def spread(
+    def stream(
         self,
-        background: Sequence[Tensor],
-        extra: Tensor,
-        start: InputWeights,
-        hops: Sequence[HopWeights],
-        relation_vectors: Sequence[Tensor],
-        edges: Edges,
+        states: Float[Tensor, "N D"] | None,
+        weights: StreamWeights,
+        relation_vectors: Sequence[Float[Tensor, "B R D"]],
+        view: QueryView,
         *,
-        heads: Tensor,
-    ) -> Tensor:
-        """See ``Backend.spread``: only what a head changes is computed."""
-        if not _fits(extra) or not hops:
-            return super().spread(
-                background, extra, start, hops, relation_vectors, edges, heads=heads
+        message_weights: Sequence[Float[Tensor, " E"]] | None = None,
+    ) -> Float[Tensor, "N D"]:
+        """See ``Backend.stream``."""
+        if message_weights is not None or not weights.hops or not _fits(weights.start.extra):
+            return super().stream(
+                states, weights, relation_vectors, view, message_weights=message_weights
             )
-        width, num_entities, num_queries = extra.shape[-1], edges.num_entities, len(heads)
-        states, vectors = torch.cat(tuple(background)), torch.cat(tuple(relation_vectors))
-        rows, maps = torch.stack([h.rows for h in hops]), torch.stack([h.maps for h in hops])
-        layers, norm = maps.shape[1], hops[0].norm
-        extra, start_rows, start_maps, heads = _contiguous(extra, *start, heads)
-        order = torch.empty(num_entities, dtype=torch.int32)
-        counts = torch.empty(len(hops) + 1, dtype=torch.int32)
-        position = torch.full((num_entities,), -1, dtype=torch.int32)
-        near, far = _rows(width, num_entities), _rows(width, num_entities)
-        out = extra.new_empty(num_queries, num_entities, width)
-        own, scratch = _rows(width, layers * (width + 1)), _rows(width, 4 * BLOCK)
-        compiled_kernel("spread_forward", width)(
-            states.data_ptr(), vectors.data_ptr(), edges.offsets.data_ptr(),
-            edges.sender.data_ptr(), edges.relation.data_ptr(), edges.sender_offsets.data_ptr(),
-            edges.message_offsets.data_ptr(), edges.receiver.data_ptr(), heads.data_ptr(),
-            extra.data_ptr(), start_rows.data_ptr(), start_maps.data_ptr(), rows.data_ptr(),
-            maps.data_ptr(), order.data_ptr(), position.data_ptr(), counts.data_ptr(),
-            near.data_ptr(), far.data_ptr(), out.data_ptr(), own.data_ptr(), scratch.data_ptr(),
-            num_queries, num_entities, vectors.shape[1], rows.shape[1], len(hops), layers, norm,
-        )  # fmt: skip
+        begun = self.stream_input(states, weights.start, view)
+        distinct = _distinct(relation_vectors)
+        packed = [tensor for hop in weights.hops for tensor in (hop.vectors, hop.matrices)]
+        norm = weights.hops[0].norm
+        return _run(_Hops, self._map, view, norm, len(weights.hops), begun, *distinct, *packed)
+
+    def stream_near_heads(
+        self,
+        background: Sequence[Float[Tensor, "V D"]],
+        weights: StreamWeights,
+        relation_vectors: Sequence[Float[Tensor, "1 R D"]],
+        view: QueryView,
+    ) -> Float[Tensor, "N D"]:
+        """See ``Backend.stream_near_heads``: only what a head changes is computed."""
+        start, hops, edges = weights.start, weights.hops, view.edges
+        if not _fits(start.extra) or not hops:
+            return super().stream_near_heads(background, weights, relation_vectors, view)
+        vectors, matrices = _stacked([h.vectors for h in hops]), _stacked([h.matrices for h in hops])
+        relations = torch.cat(tuple(relation_vectors))
+        out = start.extra.new_empty(view.num_rows, start.extra.shape[-1])
+        compiled_kernel("near_heads_forward", start.extra.shape[-1])(
+            background=torch.cat(tuple(background)),
+            relation_vectors=relations,
+            offsets=edges.offsets,
+            sender=edges.sender,
+            relation=edges.relation,
+            sender_offsets=edges.sender_offsets,
+            message_offsets=edges.message_offsets,
+            receiver=edges.receiver,
+            heads=view.heads.contiguous(),
+            extra=start.extra.contiguous(),
+            start_vectors=start.vectors.contiguous(),
+            start_matrices=start.matrices.contiguous(),
+            vectors=vectors,
+            matrices=matrices,
+            position=torch.full((edges.num_entities,), -1, dtype=torch.int32),
+            out=out,
+            num_queries=len(view),
+            num_entities=edges.num_entities,
+            num_relations=relations.shape[1],
+            num_vectors=vectors.shape[1],
+            hops=len(hops),
+            num_maps=matrices.shape[1],
+            norm=int(hops[0].norm),
+        )
         return out
 
     def attend(
         self,
-        states: Tensor,
-        query_key_states: Tensor,
-        value_states: Tensor,
+        states: Float[Tensor, "N D"],
+        query_key_states: Float[Tensor, "N D"],
+        value_states: Float[Tensor, "N D"],
         weights: AttendWeights,
+        view: QueryView,
         *,
         num_heads: int,
         dropout: Dropout | None,
-    ) -> Tensor:
+        attended: Float[Tensor, "N H"] | None = None,
+    ) -> Float[Tensor, "N D"]:
         """See ``Backend.attend``."""
-        head_width = states.shape[-1] // num_heads
-        if not _fits(states) or head_width not in HEAD_WIDTHS or weights.similarity != "linear":
+        has_kernel = weights.similarity == "linear" and attended is None
+        if not has_kernel or not _fits(states) or states.shape[-1] // num_heads not in HEAD_WIDTHS:
             return super().attend(
-                states, query_key_states, value_states, weights,
-                num_heads=num_heads, dropout=dropout,
+                states, query_key_states, value_states, weights, view,
+                num_heads=num_heads, dropout=dropout, attended=attended,
             )  # fmt: skip
-        return _run(
-            _Attend,
-            states,
-            query_key_states,
-            value_states,
-            weights.rows,
-            weights.maps,
-            num_heads,
-            dropout,
-        )
+        tensors = (states, query_key_states, value_states, weights.vectors, weights.matrices)
+        return _run(_Attend, self._map, view, num_heads, dropout, *tensors)
 
-    def score(self, states: Tensor, weights: ScoreWeights) -> Tensor:
+    def score(self, states: Float[Tensor, "N D"], weights: ScoreWeights) -> Float[Tensor, " N"]:
         """See ``Backend.score``."""
         if not _fits(states):
             return super().score(states, weights)
-        return _run(_Score, states, *weights)
+        return _run(_Score, *weights, states)
 
 
 def _fits(states: Tensor) -> bool:
     return states.dtype == torch.float32 and states.shape[-1] in WIDTHS
 
 
-def _rows(width: int, count: int) -> Tensor:
-    return torch.empty(count, width)
+def _distinct(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+    """One tensor that serves all hops, or one for each."""
+    return tensors[:1] if all(tensor is tensors[0] for tensor in tensors) else tensors
+
+
+def _stacked(tensors: Sequence[Tensor]) -> Tensor:
+    return torch.stack(tuple(tensors))
+
+
+def _contiguous(*tensors: Tensor) -> tuple[Tensor, ...]:
+    return tuple(tensor.contiguous() for tensor in tensors)
 
 
 class _NoGradient:
@@ -165,174 +202,276 @@ def _run(function: Any, *arguments: Any) -> Tensor:
     return function.forward(_NoGradient(), *arguments)
 
 
-class _Hop(Function):
-    @staticmethod
-    def forward(
-        ctx: Any, states: Tensor, relations: Tensor, rows: Tensor, maps: Tensor, norm: bool,
-        edges: Edges,
-    ) -> Tensor:  # fmt: skip
-        states, relations, rows, maps = _contiguous(states, relations, rows, maps)
-        num_queries, num_entities, width = states.shape
-        keep = any(ctx.needs_input_grad)
-        pre = torch.empty_like(states) if keep else states
-        out, layers = torch.empty_like(states), len(maps)
-        own, scratch = _rows(width, layers * (width + 1)), _rows(width, 4 * BLOCK)
-        compiled_kernel("hop_forward", width)(
-            states.data_ptr(), relations.data_ptr(), edges.offsets.data_ptr(),
-            edges.sender.data_ptr(), edges.relation.data_ptr(), rows.data_ptr(), maps.data_ptr(),
-            pre.data_ptr(), out.data_ptr(), own.data_ptr(), scratch.data_ptr(),
-            num_queries, num_entities, relations.shape[1], layers, norm, keep,
-        )  # fmt: skip
-        if keep:
-            ctx.save_for_backward(states, relations, rows, maps, pre)
-            ctx.rest = norm, edges
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> Any:
-        states, relations, rows, maps, pre = ctx.saved_tensors
-        norm, edges = ctx.rest
-        num_queries, num_entities, width = states.shape
-        gradient, layers = gradient.contiguous(), len(maps)
-        d_states, d_relations = torch.empty_like(states), torch.zeros_like(relations)
-        d_rows, d_maps = torch.zeros_like(rows), torch.zeros_like(maps)
-        own, transposed = _rows(width, layers * (width + 1)), torch.empty_like(maps)
-        d_pre, scratch = _rows(width, num_entities), _rows(width, 5 * BLOCK)
-        compiled_kernel("hop_backward", width)(
-            states.data_ptr(), relations.data_ptr(), pre.data_ptr(), gradient.data_ptr(),
-            edges.sender_offsets.data_ptr(), edges.message_offsets.data_ptr(),
-            edges.message_relation.data_ptr(), edges.receiver.data_ptr(),
-            rows.data_ptr(), maps.data_ptr(), own.data_ptr(), transposed.data_ptr(),
-            d_pre.data_ptr(), d_states.data_ptr(), d_relations.data_ptr(), d_rows.data_ptr(),
-            d_maps.data_ptr(), scratch.data_ptr(),
-            num_queries, num_entities, relations.shape[1], layers, norm,
-        )  # fmt: skip
-        return d_states, d_relations, d_rows, d_maps, None, None
+def _by_rows(
+    kernel: Kernel, parallel_map: ParallelMap | None, view: QueryView, **values: Any
+) -> None:
+    """Runs a kernel on all rows: of a single query in pieces, if there are threads to share it."""
+    last = view.max_rows
+    if parallel_map is None or len(view) != 1 or last <= BLOCK:
+        kernel(**values, first_row=0, last_row=last)
+        return
+    size = -(-last // (PIECES * BLOCK)) * BLOCK
+    parallel_map(
+        lambda first: kernel(**values, first_row=first, last_row=min(first + size, last)),
+        range(0, last, size),
+    )
 
 
 class _Input(Function):
     @staticmethod
     def forward(
-        ctx: Any, states: Tensor | None, extra: Tensor, rows: Tensor, maps: Tensor, heads: Tensor,
-        num_entities: int,
-    ) -> Tensor:  # fmt: skip
-        width, num_queries = extra.shape[-1], len(heads)
+        ctx: Any,
+        parallel_map: ParallelMap | None,
+        view: QueryView,
+        states: Tensor | None,
+        extra: Tensor,
+        vectors: Tensor,
+        matrices: Tensor,
+    ) -> Tensor:
         states = None if states is None else states.contiguous()
-        extra, rows, maps, heads = _contiguous(extra, rows, maps, heads)
-        out, scratch = extra.new_empty(num_queries, num_entities, width), _rows(width, 2 * BLOCK)
-        compiled_kernel("input_forward", width)(
-            0 if states is None else states.data_ptr(), extra.data_ptr(), heads.data_ptr(),
-            rows.data_ptr(), maps.data_ptr(), out.data_ptr(), scratch.data_ptr(),
-            num_queries, num_entities, len(extra) == 1, states is not None,
+        extra, vectors, matrices = _contiguous(extra, vectors, matrices)
+        out = extra.new_empty(view.num_rows, extra.shape[-1])
+        _by_rows(
+            compiled_kernel("input_forward", extra.shape[-1]), parallel_map, view,
+            **_input_arguments(view, states, extra, vectors, matrices), out=out,
         )  # fmt: skip
-        ctx.save_for_backward(states, extra, rows, maps, heads)
+        ctx.save_for_backward(states, extra, vectors, matrices)
+        ctx.rest = view
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        states, extra, rows, maps, heads = ctx.saved_tensors
-        gradient = gradient.contiguous()
-        num_queries, num_entities, width = gradient.shape
+        states, extra, vectors, matrices = ctx.saved_tensors
         d_states = None if states is None else torch.empty_like(states)
-        d_extra, d_rows, d_maps = map(torch.zeros_like, (extra, rows, maps))
-        transposed, scratch = torch.empty_like(maps), _rows(width, 4 * BLOCK)
-        compiled_kernel("input_backward", width)(
-            0 if states is None else states.data_ptr(), extra.data_ptr(), heads.data_ptr(),
-            rows.data_ptr(), maps.data_ptr(), transposed.data_ptr(), gradient.data_ptr(),
-            0 if d_states is None else d_states.data_ptr(), d_extra.data_ptr(), d_rows.data_ptr(),
-            d_maps.data_ptr(), scratch.data_ptr(),
-            num_queries, num_entities, len(extra) == 1, states is not None,
-        )  # fmt: skip
-        return d_states, d_extra, d_rows, d_maps, None, None
+        d_extra, d_vectors, d_matrices = map(torch.zeros_like, (extra, vectors, matrices))
+        compiled_kernel("input_backward", extra.shape[-1])(
+            **_input_arguments(ctx.rest, states, extra, vectors, matrices),
+            gradient=gradient.contiguous(),
+            d_states=d_states,
+            d_extra=d_extra,
+            d_vectors=d_vectors,
+            d_matrices=d_matrices,
+        )
+        return None, None, d_states, d_extra, d_vectors, d_matrices
+
+
+def _input_arguments(
+    view: QueryView, states: Tensor | None, extra: Tensor, vectors: Tensor, matrices: Tensor
+) -> dict[str, Any]:
+    return {
+        "states": states,
+        "extra": extra,
+        "segments": view.offsets,
+        "starts": view.starts,
+        "heads": view.heads,
+        "vectors": vectors,
+        "matrices": matrices,
+        "num_queries": len(view),
+        "shared": int(len(extra) == 1),
+        "has_states": int(states is not None),
+        "marks_head": len(vectors) - 1,
+    }
+
+
+class _Hops(Function):
+    """Some hops, one after the other. Relation vectors are one tensor for all, or one for each."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        parallel_map: ParallelMap | None,
+        view: QueryView,
+        norm: bool,
+        num_hops: int,
+        states: Tensor,
+        *tensors: Tensor,
+    ) -> Tensor:
+        states, *rest = _contiguous(states, *tensors)
+        relations, packed = rest[: -2 * num_hops], rest[-2 * num_hops :]
+        keep = any(ctx.needs_input_grad)
+        saved: list[Tensor] = []
+        for number in range(num_hops):
+            pre, out = torch.empty_like(states) if keep else None, torch.empty_like(states)
+            _by_rows(
+                compiled_kernel("hop_forward", states.shape[-1]),
+                parallel_map,
+                view,
+                **_hop_arguments(view, relations, packed, number, norm),
+                states=states,
+                offsets=view.edges.offsets,
+                sender=view.edges.sender,
+                relation=view.edges.relation,
+                pre=pre,
+                out=out,
+                keep=int(keep),
+            )
+            if pre is not None:
+                saved += [states, pre]
+            states = out
+        ctx.save_for_backward(*saved, *relations, *packed)
+        ctx.rest = view, norm, num_hops, len(relations)
+        return states
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        view, norm, num_hops, num_sets = ctx.rest
+        saved, rest = ctx.saved_tensors[: 2 * num_hops], ctx.saved_tensors[2 * num_hops :]
+        relations, packed = rest[:num_sets], rest[num_sets:]
+        d_relations: list[Tensor | None] = [None] * num_sets
+        d_packed = [torch.zeros_like(tensor) for tensor in packed]
+        gradient = gradient.contiguous()
+        for number in reversed(range(num_hops)):
+            states, pre = saved[2 * number : 2 * number + 2]
+            at = min(number, num_sets - 1)
+            d_states, d_relation_vectors = torch.empty_like(states), torch.zeros_like(relations[at])
+            compiled_kernel("hop_backward", states.shape[-1])(
+                **_hop_arguments(view, relations, packed, number, norm),
+                states=states,
+                pre=pre,
+                gradient=gradient,
+                sender_offsets=view.edges.sender_offsets,
+                message_offsets=view.edges.message_offsets,
+                message_relation=view.edges.message_relation,
+                receiver=view.edges.receiver,
+                d_states=d_states,
+                d_relation_vectors=d_relation_vectors,
+                d_vectors=d_packed[2 * number],
+                d_matrices=d_packed[2 * number + 1],
+                max_rows=view.max_rows,
+            )
+            before = d_relations[at]
+            d_relations[at] = d_relation_vectors if before is None else before + d_relation_vectors
+            gradient = d_states
+        return None, None, None, None, gradient, *d_relations, *d_packed
+
+
+def _hop_arguments(
+    view: QueryView,
+    relations: Sequence[Tensor],
+    packed: Sequence[Tensor],
+    number: int,
+    norm: bool,
+) -> dict[str, Any]:
+    relation_vectors = relations[min(number, len(relations) - 1)]
+    vectors, matrices = packed[2 * number : 2 * number + 2]
+    return {
+        "relation_vectors": relation_vectors,
+        "segments": view.offsets,
+        "starts": view.starts,
+        "vectors": vectors,
+        "matrices": matrices,
+        "num_queries": len(view),
+        "num_relations": relation_vectors.shape[1],
+        "num_maps": len(matrices),
+        "norm": int(norm),
+    }
 
 
 class _Attend(Function):
     @staticmethod
     def forward(
-        ctx: Any, states: Tensor, query_key: Tensor, values: Tensor, rows: Tensor, maps: Tensor,
-        num_heads: int, dropout: Dropout | None,
-    ) -> Tensor:  # fmt: skip
-        states, query_key, values = _contiguous(states, query_key, values)
-        rows, maps = _contiguous(rows, maps)
-        num_queries, num_entities, width = states.shape
-        head_width, out = width // num_heads, torch.empty_like(states)
-        sums = states.new_empty(num_queries, head_width + 2, width)
-        scratch = _rows(width, ATTEND_ROWS)
-        lengths, masses = states.new_empty(2, BLOCK * num_heads)
-        threshold, scale, mask = _dropout(dropout)
-        compiled_kernel("attend_forward", width, head_width)(
-            states.data_ptr(), query_key.data_ptr(), values.data_ptr(), values.data_ptr(),
-            rows.data_ptr(), maps.data_ptr(), mask, sums.data_ptr(), sums.data_ptr(),
-            scratch.data_ptr(), scratch.data_ptr(), lengths.data_ptr(), masses.data_ptr(),
-            out.data_ptr(), num_queries, num_entities, threshold, scale,
+        ctx: Any,
+        parallel_map: ParallelMap | None,
+        view: QueryView,
+        num_heads: int,
+        dropout: Dropout | None,
+        *tensors: Tensor,
+    ) -> Tensor:
+        states, query_key, values, vectors, matrices = _contiguous(*tensors)
+        width = states.shape[-1]
+        of_rows = {"query_key": query_key, "values": values, "segments": view.offsets}
+        weights = {"vectors": vectors, "matrices": matrices, "num_queries": len(view)}
+        arguments = {**of_rows, **weights, **_dropout_arguments(dropout)}
+        sums = _attention_sums(
+            parallel_map, view, width, width // num_heads, **of_rows, **weights
+        )
+        out = torch.empty_like(states)
+        _by_rows(
+            compiled_kernel("attend_forward", width, width // num_heads), parallel_map, view,
+            **arguments, states=states, sums=sums, out=out,
         )  # fmt: skip
-        ctx.save_for_backward(states, query_key, values, rows, maps, sums)
-        ctx.rest = num_heads, dropout
+        ctx.save_for_backward(states, query_key, values, vectors, matrices, sums)
+        ctx.rest = arguments, num_heads
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        states, query_key, values, rows, maps, sums = ctx.saved_tensors
-        num_heads, dropout = ctx.rest
-        num_queries, num_entities, width = states.shape
-        gradient, head_width = gradient.contiguous(), width // num_heads
-        d_states, d_query_key, d_values = (torch.empty_like(states) for _ in range(3))
-        d_rows, d_maps = torch.zeros_like(rows), torch.zeros_like(maps)
-        d_sums, maps_t = _rows(width, head_width + 2), torch.empty_like(maps)
-        sums_t, gathered = _rows(width, head_width), _rows(width, BLOCK)
-        scratch = _rows(width, ATTEND_ROWS)
-        lengths, masses = states.new_empty(2, BLOCK * num_heads)
-        threshold, scale, mask = _dropout(dropout)
-        compiled_kernel("attend_backward", width, head_width)(
-            states.data_ptr(), query_key.data_ptr(), values.data_ptr(), values.data_ptr(),
-            rows.data_ptr(), maps.data_ptr(), maps_t.data_ptr(), mask,
-            sums.data_ptr(), gradient.data_ptr(),
-            d_states.data_ptr(), d_query_key.data_ptr(), d_values.data_ptr(), d_rows.data_ptr(),
-            d_maps.data_ptr(), d_sums.data_ptr(), d_sums.data_ptr(), sums_t.data_ptr(),
-            scratch.data_ptr(), scratch.data_ptr(), gathered.data_ptr(), gathered.data_ptr(),
-            lengths.data_ptr(), masses.data_ptr(), num_queries, num_entities, threshold, scale,
-        )  # fmt: skip
-        return d_states, d_query_key, d_values, d_rows, d_maps, None, None
+        states, query_key, values, vectors, matrices, sums = ctx.saved_tensors
+        arguments, num_heads = ctx.rest
+        width = states.shape[-1]
+        d_states, d_query_key, d_values = map(torch.empty_like, (states, query_key, values))
+        d_vectors, d_matrices = torch.zeros_like(vectors), torch.zeros_like(matrices)
+        compiled_kernel("attend_backward", width, width // num_heads)(
+            **arguments,
+            states=states,
+            sums=sums,
+            gradient=gradient.contiguous(),
+            d_states=d_states,
+            d_query_key=d_query_key,
+            d_values=d_values,
+            d_vectors=d_vectors,
+            d_matrices=d_matrices,
+        )
+        return None, None, None, None, d_states, d_query_key, d_values, d_vectors, d_matrices
+
+
+def _attention_sums(
+    parallel_map: ParallelMap | None, view: QueryView, width: int, head_width: int, **values: Any
+) -> Float[Tensor, "B C+2 D"]:
+    kernel, last = compiled_kernel("attention_sums", width, head_width), view.max_rows
+    if parallel_map is None or len(view) != 1 or last <= SUM_CHUNK:
+        sums = torch.empty(len(view), head_width + 2, width)
+        kernel(**values, sums=sums, first_row=0, last_row=last)
+        return sums
+
+    def chunk_sums(first: int) -> Tensor:
+        sums = torch.empty(1, head_width + 2, width)
+        kernel(**values, sums=sums, first_row=first, last_row=min(first + SUM_CHUNK, last))
+        return sums
+
+    # In the order in which the kernel itself would add them.
+    total = torch.zeros(1, head_width + 2, width)
+    for sums in parallel_map(chunk_sums, range(0, last, SUM_CHUNK)):
+        total += sums
+    return total
+
+
+def _dropout_arguments(dropout: Dropout | None) -> dict[str, Any]:
+    if dropout is None:
+        return {"dropout": None, "threshold": 0, "scale": 1.0}
+    return {
+        "dropout": dropout.random_bytes,
+        "threshold": dropout.threshold,
+        "scale": dropout.scale,
+    }
 
 
 class _Score(Function):
     @staticmethod
-    def forward(ctx: Any, states: Tensor, rows: Tensor, maps: Tensor, bias: Tensor) -> Tensor:
-        states, rows, maps = _contiguous(states, rows, maps)
-        width, out = states.shape[-1], states.new_empty(states.shape[:-1])
-        scratch = _rows(width, 2 * BLOCK)
-        compiled_kernel("score_forward", width)(
-            states.data_ptr(), rows.data_ptr(), maps.data_ptr(), out.data_ptr(),
-            scratch.data_ptr(), out.numel(), bias.item(),
+    def forward(
+        ctx: Any, vectors: Tensor, matrices: Tensor, bias: Tensor, states: Tensor
+    ) -> Tensor:
+        states, vectors, matrices = _contiguous(states, vectors, matrices)
+        out = states.new_empty(len(states))
+        compiled_kernel("score_forward", states.shape[-1])(
+            states=states, vectors=vectors, matrices=matrices, out=out,
+            first_row=0, last_row=len(states), bias=bias.item(),
         )  # fmt: skip
-        ctx.save_for_backward(states, rows, maps)
+        ctx.save_for_backward(states, vectors, matrices)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        states, rows, maps = ctx.saved_tensors
-        gradient, width = gradient.contiguous(), states.shape[-1]
-        d_states, transposed = torch.empty_like(states), torch.empty_like(maps)
-        d_rows, d_maps = torch.zeros_like(rows), torch.zeros_like(maps)
-        scratch = _rows(width, 4 * BLOCK)
-        compiled_kernel("score_backward", width)(
-            states.data_ptr(), rows.data_ptr(), maps.data_ptr(), transposed.data_ptr(),
-            gradient.data_ptr(), d_states.data_ptr(), d_rows.data_ptr(), d_maps.data_ptr(),
-            scratch.data_ptr(), gradient.numel(),
+        states, vectors, matrices = ctx.saved_tensors
+        d_states, d_vectors, d_matrices = (
+            torch.empty_like(states), torch.zeros_like(vectors), torch.zeros_like(matrices)
         )  # fmt: skip
-        return d_states, d_rows, d_maps, gradient.sum().reshape(1)
-
-
-def _contiguous(*tensors: Tensor) -> tuple[Tensor, ...]:
-    return tuple(tensor.contiguous() for tensor in tensors)
-
-
-def _dropout(dropout: Dropout | None) -> tuple[int, float, int]:
-    """Returns the threshold of a byte, the scale of what stays, and the bytes' address."""
-    if dropout is None:
-        return 0, 1.0, 0
-    return dropout.threshold, dropout.scale, dropout.random_bytes.data_ptr()
+        compiled_kernel("score_backward", states.shape[-1])(
+            states=states, vectors=vectors, matrices=matrices, gradient=gradient.contiguous(),
+            d_states=d_states, d_vectors=d_vectors, d_matrices=d_matrices, num_rows=len(states),
+        )  # fmt: skip
+        return d_vectors, d_matrices, gradient.sum().reshape(1), d_states

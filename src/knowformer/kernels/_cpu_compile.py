@@ -1,48 +1,97 @@
 """Compiles the CPU kernels for one width and head width, once; compiled code is cached on disk.
 
-A compiled kernel is called by address with plain pointers and numbers: a call costs about a
-microsecond and does not hold Python's lock, so threads run kernels side by side.
+A compiled kernel is called by address with plain pointers and numbers: a call costs a few
+microseconds and does not hold Python's lock, so threads run kernels side by side.
 """
 
-# pyright: basic
-
 import ctypes
+import importlib
+import inspect
 import logging
 import threading
-from collections.abc import Callable
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import torch
 from numba import cfunc, types
+from torch import Tensor
 
-from knowformer.kernels import _cpu_kernels
+from knowformer.kernels._arguments import DTYPES, NUMBERS, arguments_of, check_call, size_of
+from knowformer.kernels._cpu_stages import BLOCK
 from knowformer.kernels._vectors import rows_of
 
 WIDTHS = (16, 32, 64)
-SOURCES = ("_cpu_kernels.py", "_cpu_stages.py", "_vectors.py")
-
-# One letter per argument: D-wide rows, head-wide rows, int32 and int64 numbers, floats, bytes,
-# a number, a float.
-SIGNATURES = {
-    "hop_forward": "rr iii rr rr rr nnnnnn",
-    "hop_backward": "rrrr iiii rr rr rrrrr r nnnnn",
-    "input_forward": "rr l rr r r nnnn",
-    "input_backward": "rr l rrr r rrrr r nnnn",
-    "spread_forward": "rr iiiiii l r rr rr iii rrr rr nnnnnnn",
-    "attend_forward": "rrrh rr b rh rh ff r nnns",
-    "attend_backward": "rrrh rrr b h r rrrrr rh h rh rh ff nnns",
-    "score_forward": "rr r f r n s",
-    "score_backward": "rrrr f rrr r n",
-}
-
-Kernel = Callable[..., None]
+MODULES = ("_cpu_hop", "_cpu_input", "_cpu_attention", "_cpu_score")
+SOURCES = (*MODULES, "_cpu_stages", "_vectors", "_arguments")
 
 NOTICE_SECONDS = 1.5
 
 _lock = threading.Lock()  # Numba compiles one at a time
 _logger = logging.getLogger(__name__)
+
+
+class Kernel:
+    """A compiled kernel, called by the names of its arguments."""
+
+    is_checked = False
+    """Whether every call is checked against the table of arguments: in tests."""
+
+    def __init__(self, name: str, width: int, head_width: int) -> None:
+        self._name = name
+        self._arguments = arguments_of(name)
+        self._sizes = {"D": width, "C": head_width, "H": width // head_width, "BLOCK": BLOCK}
+        self._compiled = _compile(name, self._sizes)
+        prototype = ctypes.CFUNCTYPE(None, *(_C_TYPES.get(a.kind, ctypes.c_void_p) for a in self._arguments))
+        self._call = prototype(self._compiled.address)
+
+    def __call__(self, **values: Tensor | float | None) -> None:
+        """Runs the kernel; arrays of scratch are made here, and what is left out is null."""
+        if Kernel.is_checked:
+            check_call(self._name, values, **self._sizes)
+        addresses: list[float] = []
+        held: list[Tensor] = []
+        for argument in self._arguments:
+            value = values.get(argument.name)
+            if argument.mark == "scratch":
+                value = self._scratch(argument.size, argument.kind, values)
+                held.append(value)
+            if isinstance(value, Tensor):
+                addresses.append(value.data_ptr())
+            else:
+                addresses.append(0 if value is None else value)
+        self._call(*addresses)
+
+    def _scratch(self, size: str, kind: str, values: dict[str, Any]) -> Tensor:
+        sizes = self._sizes
+        lanes = sizes["D"] if kind == "rows" else sizes["C"] if kind == "heads" else 1
+        count = _fixed_size(size, sizes["D"], sizes["C"])
+        if count is None:
+            count = size_of(size, {**values, **sizes})
+        return torch.empty(count * lanes, dtype=DTYPES[kind])
+
+
+@cache
+def _fixed_size(size: str, width: int, head_width: int) -> int | None:
+    """Returns a size that no call changes, else None."""
+    sizes = {"D": width, "C": head_width, "H": width // head_width, "BLOCK": BLOCK}
+    try:
+        return size_of(size, sizes)
+    except KeyError:
+        return None
+
+
+_C_TYPES: dict[str, Any] = {"number": ctypes.c_int64, "real": ctypes.c_float}
+_NUMBA_TYPES: dict[str, Any] = {
+    "int32": types.CPointer(types.int32),
+    "int64": types.CPointer(types.int64),
+    "float32": types.CPointer(types.float32),
+    "uint8": types.CPointer(types.uint8),
+    "number": types.int64,
+    "real": types.float32,
+}
 
 
 @cache
@@ -55,7 +104,7 @@ def compiled_kernel(name: str, width: int, head_width: int = 8) -> Kernel:
         notice = threading.Timer(NOTICE_SECONDS, _say_once)
         notice.start()
         try:
-            return _compiled(name, width, head_width)
+            return Kernel(name, width, head_width)
         finally:
             notice.cancel()
 
@@ -65,37 +114,29 @@ def _say_once() -> None:
     _logger.info("Compiling the CPU kernels for this machine, once; later starts load them.")
 
 
-def _compiled(name: str, width: int, head_width: int) -> Kernel:
-    numba_types: dict[str, Any] = {
-        "r": rows_of(width),
-        "h": rows_of(head_width),
-        "i": types.CPointer(types.int32),
-        "l": types.CPointer(types.int64),
-        "f": types.CPointer(types.float32),
-        "b": types.CPointer(types.uint8),
-        "n": types.int64,
-        "s": types.float32,
-    }
-    letters = SIGNATURES[name].replace(" ", "")
-    signature = types.void(*(numba_types[letter] for letter in letters))
-    function = getattr(_cpu_kernels, name)
-    compiled = _compile(signature, function)
-    plain = {"n": ctypes.c_int64, "s": ctypes.c_float}
-    prototype = ctypes.CFUNCTYPE(None, *(plain.get(letter, ctypes.c_void_p) for letter in letters))
-    kernel = prototype(compiled.address)
-    kernel.keep_alive = compiled  # its code goes when it goes
-    return kernel
+@cache
+def _functions() -> dict[str, Any]:
+    """The kernels by name, wherever they are written."""
+    modules: list[ModuleType] = [
+        importlib.import_module(f"knowformer.kernels.{name}") for name in MODULES
+    ]
+    return {name: function for module in modules for name, function in vars(module).items()}
 
 
 @cache
 def _source_digest() -> str:
-    """A name for this version of the kernels: Numba's cache looks at one file, they span three."""
-    sources = (Path(__file__).with_name(name) for name in SOURCES)
+    """A name for this version of the kernels: Numba's cache looks at one file, they span several."""
+    sources = (Path(__file__).with_name(f"{name}.py") for name in SOURCES)
     return blake2b(b"".join(path.read_bytes() for path in sources), digest_size=8).hexdigest()
 
 
-def _compile(signature: Any, function: Any) -> Any:
-    function.__qualname__ = f"{function.__name__}_{_source_digest()}"
+def _compile(name: str, sizes: dict[str, int]) -> Any:
+    function, arguments = _functions()[name], arguments_of(name)
+    named = list(inspect.signature(function).parameters)
+    assert named == [argument.name for argument in arguments], f"{name}: {named}"
+    rows = {"rows": rows_of(sizes["D"]), "heads": rows_of(sizes["C"])}
+    signature = types.void(*((rows | _NUMBA_TYPES)[argument.kind] for argument in arguments))
+    function.__qualname__ = f"{name}_{_source_digest()}"
     options = {"nopython": True, "error_model": "numpy", "boundscheck": False}
     try:
         return cfunc(signature, cache=True, **options)(function)

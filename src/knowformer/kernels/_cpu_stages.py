@@ -13,27 +13,31 @@ from knowformer.kernels._vectors import (
     at,
     load,
     mul,
-    part,
+    outer_rows,
+    outer_tile,
     put_at,
     row_count,
     row_like,
     store,
+    strip,
     sub,
     tile,
     tile_add,
+    tile_at,
+    tile_columns,
     tile_fma,
-    tile_load,
+    tile_of_rows,
     tile_outer,
     tile_relu,
+    tile_rows,
     tile_store,
     tile_where_positive,
     total,
     width,
 )
 
-BLOCK = 48  # rows per block; a multiple of TILE_ROWS
-TILE_ROWS, TILE_COLUMNS = 6, 16  # 12 accumulators of AVX2's 16 registers
-OUTER_ROWS = 4
+BLOCK = 48  # rows per block: a multiple of every tile's rows
+HEAD_TILE_ROWS, HEAD_OUTER_ROWS = 6, 4  # heads are narrow: few registers each
 EPSILON = np.float32(1e-5)  # torch's LayerNorm
 TINY = np.float32(1e-12)  # torch's normalize
 
@@ -44,12 +48,12 @@ numba_function = njit(error_model="numpy", boundscheck=False)
 def matmul(source, s, weight, bias, target, t, n, relu=False):
     """target[t + j] = source[s + j] @ weight + bias for j < n, rounded up to whole tiles."""
     d = width(source)
-    for c in range(0, d, TILE_COLUMNS):
-        start = part(bias, 0, c, TILE_COLUMNS)
-        for j in range(0, n, TILE_ROWS):
-            acc = tile(start, TILE_ROWS)
+    for c in range(0, d, tile_columns(source)):
+        start = strip(bias, 0, c)
+        for j in range(0, n, tile_rows(source)):
+            acc = tile(source, start)
             for q in range(d):
-                acc = tile_fma(acc, source, s + j, q, part(weight, q, c, TILE_COLUMNS))
+                acc = tile_fma(acc, source, s + j, q, strip(weight, q, c))
             tile_store(target, t + j, c, tile_relu(acc) if relu else acc)
 
 
@@ -57,11 +61,11 @@ def matmul(source, s, weight, bias, target, t, n, relu=False):
 def matmul_add(source, s, weight, target, t, n):
     """target[t + j] += source[s + j] @ weight for j < n, rounded up to whole tiles."""
     d = width(source)
-    for c in range(0, d, TILE_COLUMNS):
-        for j in range(0, n, TILE_ROWS):
-            acc = tile_load(target, t + j, c, TILE_ROWS, TILE_COLUMNS)
+    for c in range(0, d, tile_columns(source)):
+        for j in range(0, n, tile_rows(source)):
+            acc = tile_at(target, t + j, c)
             for q in range(d):
-                acc = tile_fma(acc, source, s + j, q, part(weight, q, c, TILE_COLUMNS))
+                acc = tile_fma(acc, source, s + j, q, strip(weight, q, c))
             tile_store(target, t + j, c, acc)
 
 
@@ -73,13 +77,13 @@ def outer(left, a, right, b, sums, n):
     not with that of rows.
     """
     d = width(left)
-    for c in range(0, d, TILE_COLUMNS):
-        start = part(left, a, c, TILE_COLUMNS)
+    for c in range(0, d, tile_columns(left)):
+        start = strip(left, a, c)
         zero = row_like(start, np.float32(0.0))
-        for q in range(0, d, OUTER_ROWS):
-            acc = tile(zero, OUTER_ROWS)
+        for q in range(0, d, outer_rows(left)):
+            acc = outer_tile(left, zero)
             for j in range(n):
-                acc = tile_outer(acc, left, a + j, q, part(right, b + j, c, TILE_COLUMNS))
+                acc = tile_outer(acc, left, a + j, q, strip(right, b + j, c))
             tile_add(sums, q, c, acc)
 
 
@@ -89,8 +93,8 @@ def matmul_heads(source, s, maps, starts, target, t, n):
     c = width(maps)
     for h in range(width(source) // c):
         start = load(starts, h)
-        for j in range(0, n, TILE_ROWS):
-            acc = tile(start, TILE_ROWS)
+        for j in range(0, n, HEAD_TILE_ROWS):
+            acc = tile_of_rows(start, HEAD_TILE_ROWS)
             for q in range(h * c, h * c + c):
                 acc = tile_fma(acc, source, s + j, q, load(maps, q))
             tile_store(target, t + j, h * c, acc)
@@ -101,10 +105,10 @@ def outer_heads(left, a, right, b, sums, n):
     """``outer`` head by head: ``sums`` has the C x C block of each, ``right`` is rows of heads."""
     c = width(sums)
     heads = width(left) // c
-    for q in range(0, width(left), OUTER_ROWS):
+    for q in range(0, width(left), HEAD_OUTER_ROWS):
         h = q // c
         zero = row_like(load(sums, q), np.float32(0.0))
-        even = odd = tile(zero, OUTER_ROWS)
+        even = odd = tile_of_rows(zero, HEAD_OUTER_ROWS)
         for j in range(0, n - 1, 2):
             even = tile_outer(even, left, a + j, q, load(right, (b + j) * heads + h))
             odd = tile_outer(odd, left, a + j + 1, q, load(right, (b + j + 1) * heads + h))
@@ -153,11 +157,11 @@ def clear(target, t, n):
 def matmul_from(source, s, weight, start, b, target, t, n):
     """target[t + j] = relu(source[s + j] @ weight + start[b + j]) for j < n, whole tiles."""
     d = width(source)
-    for c in range(0, d, TILE_COLUMNS):
-        for j in range(0, n, TILE_ROWS):
-            acc = tile_load(start, b + j, c, TILE_ROWS, TILE_COLUMNS)
+    for c in range(0, d, tile_columns(source)):
+        for j in range(0, n, tile_rows(source)):
+            acc = tile_at(start, b + j, c)
             for q in range(d):
-                acc = tile_fma(acc, source, s + j, q, part(weight, q, c, TILE_COLUMNS))
+                acc = tile_fma(acc, source, s + j, q, strip(weight, q, c))
             tile_store(target, t + j, c, tile_relu(acc))
 
 
@@ -168,12 +172,12 @@ def matmul_masked(source, s, weight, condition, m, target, t, n):
     The gradient of a linear map after ReLU.
     """
     d = width(source)
-    for c in range(0, d, TILE_COLUMNS):
-        zero = row_like(part(weight, 0, c, TILE_COLUMNS), np.float32(0.0))
-        for j in range(0, n, TILE_ROWS):
-            acc = tile(zero, TILE_ROWS)
+    for c in range(0, d, tile_columns(source)):
+        zero = row_like(strip(weight, 0, c), np.float32(0.0))
+        for j in range(0, n, tile_rows(source)):
+            acc = tile(source, zero)
             for q in range(d):
-                acc = tile_fma(acc, source, s + j, q, part(weight, q, c, TILE_COLUMNS))
+                acc = tile_fma(acc, source, s + j, q, strip(weight, q, c))
             tile_store(target, t + j, c, tile_where_positive(acc, condition, m + j, c))
 
 
@@ -181,12 +185,12 @@ def matmul_masked(source, s, weight, condition, m, target, t, n):
 def matmul_plain(source, s, weight, target, t, n):
     """target[t + j] = source[s + j] @ weight for j < n, rounded up to whole tiles."""
     d = width(source)
-    for c in range(0, d, TILE_COLUMNS):
-        zero = row_like(part(weight, 0, c, TILE_COLUMNS), np.float32(0.0))
-        for j in range(0, n, TILE_ROWS):
-            acc = tile(zero, TILE_ROWS)
+    for c in range(0, d, tile_columns(source)):
+        zero = row_like(strip(weight, 0, c), np.float32(0.0))
+        for j in range(0, n, tile_rows(source)):
+            acc = tile(source, zero)
             for q in range(d):
-                acc = tile_fma(acc, source, s + j, q, part(weight, q, c, TILE_COLUMNS))
+                acc = tile_fma(acc, source, s + j, q, strip(weight, q, c))
             tile_store(target, t + j, c, acc)
 
 

@@ -2,7 +2,8 @@
 
 A pointer to ``Lanes(D)`` is an array of rows of D floats. LLVM splits a row into whatever registers
 the CPU has (four for D = 32 with AVX2, two with AVX-512), so kernels are written once, in Python,
-for every width and CPU. ``Tile(M, N)`` is M rows of N accumulators that stay in registers.
+for every width and CPU. ``Tile(M, N)`` is M rows of N accumulators that stay in registers; how many
+fit depends on the CPU, and no sum's order depends on it.
 """
 
 # Intrinsics are typed by what they are called with: their arguments have no Python types.
@@ -10,9 +11,10 @@ for every width and CPU. ``Tile(M, N)`` is M rows of N accumulators that stay in
 # pyright: reportUnknownLambdaType=false, reportUntypedFunctionDecorator=false
 # pyright: reportUnusedParameter=false
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from llvmlite import ir
+from llvmlite.binding import get_host_cpu_features
 from numba import types
 from numba.core import cgutils
 from numba.core.datamodel import models, register_default
@@ -36,6 +38,26 @@ class Tile(types.Type):
     def __init__(self, rows: int, count: int) -> None:
         self.rows, self.count = rows, count
         super().__init__(name=f"Tile({rows}, {count})")
+
+
+class TileShape(NamedTuple):
+    """Rows and columns of a tile for matrices of one width."""
+
+    product_rows: int  # of a matrix product; they divide the rows of a block
+    outer_rows: int  # of a transposed product; they divide the width
+    columns: int
+
+
+# 12 accumulators of AVX2's 16 registers.
+_NARROW = TileShape(product_rows=6, outer_rows=4, columns=16)
+# 16 to 24 of AVX-512's 32 registers: enough to hide the latency of two multipliers.
+_WIDE = {16: TileShape(12, 16, 16), 32: TileShape(8, 8, 32), 64: TileShape(6, 4, 64)}
+_HAS_AVX512 = get_host_cpu_features().get("avx512f", False)
+
+
+def tile_shape(width: int) -> TileShape:
+    """The tile for matrices of this width on this CPU."""
+    return _WIDE.get(width, _NARROW) if _HAS_AVX512 else _NARROW
 
 
 def _vector(count: int) -> ir.VectorType:
@@ -186,27 +208,43 @@ def shifted(typing, rows, count):
     return rows(rows, types.intp), emit
 
 
-@intrinsic(prefer_literal=True)
-def part(typing, rows, row, column, count):
-    """``count`` floats of a row, from ``column`` on."""
+@intrinsic
+def strip(typing, rows, row, column):
+    """As many floats of a row as a tile has columns, from ``column`` on."""
+    count = tile_shape(rows.dtype.count).columns
 
     def emit(context, builder, signature, arguments):
-        pointer = _float_pointer(builder, *arguments[:3])
-        return _load(builder, pointer, count.literal_value)
+        return _load(builder, _float_pointer(builder, *arguments), count)
 
-    return Lanes(count.literal_value)(rows, types.intp, types.intp, count), emit
+    return Lanes(count)(rows, types.intp, types.intp), emit
 
 
 @intrinsic
-def set_part(typing, rows, row, column, value):
-    """Puts ``value`` into a row, from ``column`` on."""
+def seen_as(typing, rows, like):
+    """The same array as rows of another width: that of ``like``."""
 
     def emit(context, builder, signature, arguments):
-        pointer = _float_pointer(builder, *arguments[:3])
-        vector = _vector(signature.args[3].count).as_pointer()
-        builder.store(arguments[3], builder.bitcast(pointer, vector)).align = 4
+        return builder.bitcast(arguments[0], arguments[1].type)
 
-    return types.void(rows, types.intp, types.intp, value), emit
+    return like(rows, like), emit
+
+
+def _constant(value_of: Any, text: str) -> Any:
+    """An intrinsic that is a number known from the type of its argument."""
+
+    def typed(typing, rows):
+        def emit(context, builder, signature, arguments):
+            return ir.Constant(ir.IntType(64), value_of(signature.args[0].dtype.count))
+
+        return types.intp(rows), emit
+
+    typed.__doc__ = text
+    return intrinsic(typed)
+
+
+tile_rows = _constant(lambda d: tile_shape(d).product_rows, "Rows of a matrix product's tile.")
+tile_columns = _constant(lambda d: tile_shape(d).columns, "Columns of a tile.")
+outer_rows = _constant(lambda d: tile_shape(d).outer_rows, "Rows of a transposed product's tile.")
 
 
 @intrinsic
@@ -271,7 +309,8 @@ def where_positive(typing, condition, value):
 
     def emit(context, builder, signature, arguments):
         zero = ir.Constant(arguments[0].type, None)
-        return builder.select(builder.fcmp_ordered(">", arguments[0], zero), arguments[1], zero)
+        # Unordered: what is not a number goes through, as in torch, and is noticed.
+        return builder.select(builder.fcmp_unordered(">", arguments[0], zero), arguments[1], zero)
 
     return value(condition, value), emit
 
@@ -317,16 +356,42 @@ def kept(typing, value, mask, row, threshold, scale):
 # ---- tiles ---------------------------------------------------------------------------------------
 
 
+def _filled(builder: Any, kind: Tile, value: Any) -> Any:
+    result = ir.Constant(ir.ArrayType(_vector(kind.count), kind.rows), ir.Undefined)
+    for m in range(kind.rows):
+        result = builder.insert_value(result, value, m)
+    return result
+
+
+@intrinsic
+def tile(typing, source, value):
+    """A tile for the product of ``source`` with a matrix, each row equal to ``value``."""
+    kind = Tile(tile_shape(source.dtype.count).product_rows, value.count)
+
+    def emit(context, builder, signature, arguments):
+        return _filled(builder, kind, arguments[1])
+
+    return kind(source, value), emit
+
+
+@intrinsic
+def outer_tile(typing, source, value):
+    """A tile for the transposed product of ``source`` with rows, each row equal to ``value``."""
+    kind = Tile(tile_shape(source.dtype.count).outer_rows, value.count)
+
+    def emit(context, builder, signature, arguments):
+        return _filled(builder, kind, arguments[1])
+
+    return kind(source, value), emit
+
+
 @intrinsic(prefer_literal=True)
-def tile(typing, value, rows):
+def tile_of_rows(typing, value, rows):
     """A tile of ``rows`` rows, each equal to ``value``."""
     kind = Tile(rows.literal_value, value.count)
 
     def emit(context, builder, signature, arguments):
-        result = ir.Constant(ir.ArrayType(_vector(kind.count), kind.rows), ir.Undefined)
-        for m in range(kind.rows):
-            result = builder.insert_value(result, arguments[0], m)
-        return result
+        return _filled(builder, kind, arguments[0])
 
     return kind(value, rows), emit
 
@@ -372,13 +437,14 @@ def tile_outer(typing, acc, source, row, column, value):
     return acc(acc, source, types.intp, types.intp, value), emit
 
 
-@intrinsic(prefer_literal=True)
-def tile_load(typing, rows, row, column, num_rows, count):
+@intrinsic
+def tile_at(typing, rows, row, column):
     """The tile that stands in an array at (row, column)."""
-    kind = Tile(num_rows.literal_value, count.literal_value)
+    shape = tile_shape(rows.dtype.count)
+    kind = Tile(shape.product_rows, shape.columns)
 
     def emit(context, builder, signature, arguments):
-        rows_, row_, column_ = arguments[:3]
+        rows_, row_, column_ = arguments
         result = ir.Constant(ir.ArrayType(_vector(kind.count), kind.rows), ir.Undefined)
         for m in range(kind.rows):
             at_row = builder.add(row_, ir.Constant(row_.type, m))
@@ -386,7 +452,7 @@ def tile_load(typing, rows, row, column, num_rows, count):
             result = builder.insert_value(result, _load(builder, pointer, kind.count), m)
         return result
 
-    return kind(rows, types.intp, types.intp, num_rows, count), emit
+    return kind(rows, types.intp, types.intp), emit
 
 
 @intrinsic
@@ -432,7 +498,7 @@ def tile_relu(typing, acc):
         for m in range(signature.args[0].rows):
             row = builder.extract_value(acc_, m)
             zero = ir.Constant(row.type, None)
-            relu = builder.select(builder.fcmp_ordered(">", row, zero), row, zero)
+            relu = builder.select(builder.fcmp_unordered(">", row, zero), row, zero)
             acc_ = builder.insert_value(acc_, relu, m)
         return acc_
 
@@ -451,7 +517,7 @@ def tile_where_positive(typing, acc, rows, row, column):
             pointer = _float_pointer(builder, rows_, at_row, column_)
             condition = _load(builder, pointer, kind.count)
             zero = ir.Constant(condition.type, None)
-            positive = builder.fcmp_ordered(">", condition, zero)
+            positive = builder.fcmp_unordered(">", condition, zero)
             kept_ = builder.select(positive, builder.extract_value(acc_, m), zero)
             acc_ = builder.insert_value(acc_, kept_, m)
         return acc_

@@ -1,4 +1,4 @@
-"""KnowFormer: (edges, queries, noise) -> a score for every entity; reads like the paper.
+"""KnowFormer: the modules that own the parameters; ``model.run`` is what runs them.
 
 Choices that are not in the paper's text, or differ from the authors' released code:
 - each layer is built afresh (the released code copies one layer, so its layers start equal);
@@ -6,31 +6,26 @@ Choices that are not in the paper's text, or differ from the authors' released c
 - nothing exists that is not used, so every parameter receives a gradient.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from knowformer.kernels.interface import Backend, Edges, ScoreWeights, select_backend
+from knowformer.kernels.interface import Backend, QueryView, ScoreWeights, select_backend
 from knowformer.model.config import ModelConfig
 from knowformer.model.layer import KnowFormerLayer
 from knowformer.model.message_passing import Hop
-from knowformer.model.streams import run_stream, stream_states
-from knowformer.model.weights import (
-    ModelWeights,
-    RelationVectors,
-    SharedStates,
-    tensors_in,
-    with_tensors,
-)
-
-STEADY_ROWS = 8
+from knowformer.model.relation_encoder import TableEncoder, encode_invariantly
+from knowformer.model.run import run
+from knowformer.model.weights import ModelWeights, select_queries
 
 
 class KnowFormer(nn.Module):
-    """Scores (head, relation, ?) against every entity of a graph."""
+    """Scores (head, relation, ?) against every entity that the query sees."""
 
     def __init__(self, config: ModelConfig, num_relations: int, *, backend: str = "auto") -> None:
         """Builds a model with uninitialised weights; see ``initialize``.
@@ -42,177 +37,46 @@ class KnowFormer(nn.Module):
         """
         super().__init__()
         self.config = config
-        self.num_relations = num_relations
         self.backend: Backend = select_backend(backend)
-        width = config.hidden_dim
-        self.query_relations = nn.Embedding(num_relations, width)
-        self.layers = nn.ModuleList(
-            [KnowFormerLayer(config, num_relations) for _ in range(config.num_layers)]
-        )
-        self.score_hidden = nn.Linear(width, width)
-        self.score_last = nn.Linear(width, 1)
+        self.encoder = TableEncoder(config, num_relations)
+        self.layers = nn.ModuleList([KnowFormerLayer(config) for _ in range(config.num_layers)])
+        self.score_hidden = nn.Linear(config.hidden_dim, config.hidden_dim)
+        self.score_last = nn.Linear(config.hidden_dim, 1)
+        self.register_load_state_dict_pre_hook(_rename_old_weights)
 
     def forward(
         self,
-        edges: Edges,
-        heads: Int[Tensor, " B"],
+        view: QueryView,
         relations: Int[Tensor, " B"],
         *,
         identity_noise: Float[Tensor, "L V N"],
-        dropout_generator: np.random.Generator | None = None,
-    ) -> Float[Tensor, "B V"]:
-        """Returns scores: logits, higher is better. Dropout acts only when given a generator."""
-        distinct: Tensor
-        distinct, row_of_query = torch.unique(relations, return_inverse=True)
-        weights = self.weights(identity_noise)
-        vectors = self.steady_relation_vectors(distinct)
-        shared = [self.share(own, weights, edges) for own in one_by_one(vectors, len(distinct))]
-        return self.score_entities(
-            edges,
-            heads,
-            weights,
-            select_rows(shared, row_of_query),
-            dropout_generator=dropout_generator,
-        )
+        dropout: np.random.Generator | None = None,
+    ) -> Float[Tensor, " N"]:
+        """Returns the score of every row of the view: logits, higher is better.
 
-    def weights(self, identity_noise: Float[Tensor, "L V N"]) -> ModelWeights:
+        Args:
+            view: what the queries see.
+            relations: the queries' relations.
+            identity_noise: of the view's entities.
+            dropout: draws what is dropped; without it nothing is.
+        """
+        distinct: Tensor
+        distinct, of_query = torch.unique(relations, return_inverse=True)
+        vectors = select_queries(encode_invariantly(self.encoder, distinct), of_query)
+        return run(self.pack(identity_noise), view, vectors, self.backend, dropout=dropout)
+
+    def pack(self, identity_noise: Float[Tensor, "L V N"]) -> ModelWeights:
         """Returns the weights in the form that kernels take, for entities with this noise."""
         hidden, last = self.score_hidden, self.score_last
         return ModelWeights(
             tuple(
-                layer.weights(noise)
-                for layer, noise in zip(self._typed_layers(), identity_noise, strict=True)
+                layer.pack(noise)
+                for layer, noise in zip(self.typed_layers(), identity_noise, strict=True)
             ),
             ScoreWeights.pack((hidden.weight, hidden.bias), (last.weight, last.bias)),
+            num_heads=self.config.num_heads if self.config.attention else 0,
+            dropout_threshold=round(self.config.dropout * 256),
         )
-
-    def relation_vectors(
-        self, relations: Int[Tensor, " B"], *, parts: Int[Tensor, " R"] | None = None
-    ) -> RelationVectors:
-        """Returns what each relation does to messages under each query's relation.
-
-        Args:
-            relations: the queries'.
-            parts: for each relation the one whose weights stand for it; None: its own.
-        """
-        query_relation = self.query_relations(relations if parts is None else parts[relations])
-        made = tuple(layer.relation_vectors(query_relation) for layer in self._typed_layers())
-        if parts is None:
-            return made
-        before = tensors_in(made)
-        return with_tensors(made, before, [tensor.index_select(1, parts) for tensor in before])
-
-    def steady_relation_vectors(self, relations: Int[Tensor, " B"]) -> RelationVectors:
-        """Returns relation vectors whose bits are the same in any company.
-
-        A matrix product's bits depend on how many rows it has, so it always has the same number.
-        """
-        made: list[list[Tensor]] = []
-        tree: RelationVectors = ()
-        for part in relations.split(STEADY_ROWS):
-            filler = part[-1:].expand(STEADY_ROWS - len(part))
-            tree = self.relation_vectors(torch.cat([part, filler]))
-            made.append([tensor[: len(part)] for tensor in tensors_in(tree)])
-        joined = [torch.cat(tensors) for tensors in zip(*made, strict=True)]
-        return with_tensors(tree, tensors_in(tree), joined)
-
-    @property
-    def has_query_stream(self) -> bool:
-        """Whether queries and keys come from a stream of their own."""
-        return self.config.attention and self.config.query_stream
-
-    def first_states(
-        self,
-        weights: ModelWeights,
-        vectors: tuple[Float[Tensor, "B R D"], ...],
-        edges: Edges,
-        *,
-        num_queries: int,
-    ) -> Float[Tensor, "B V D"]:
-        """Returns the first layer's query stream, which sees the query's relation alone."""
-        stream = weights.layers[0].query_key
-        assert stream is not None
-        return run_stream(
-            None, stream, vectors, edges, heads=None, num_queries=num_queries, backend=self.backend
-        )
-
-    def share(self, vectors: RelationVectors, weights: ModelWeights, edges: Edges) -> SharedStates:
-        """Returns what all queries with the same relation have in common, given its vectors."""
-        if not self.has_query_stream:
-            return SharedStates(vectors, None)
-        states = self.first_states(weights, vectors[0].query_key, edges, num_queries=1)
-        return SharedStates(vectors, states)
-
-    @torch.inference_mode()
-    def score_heads(
-        self,
-        edges: Edges,
-        heads: Int[Tensor, " B"],
-        relation_vectors: RelationVectors,
-        weights: ModelWeights,
-        *,
-        size: int,
-    ) -> Float[Tensor, "B V"]:
-        """Scores queries of one relation, ``size`` at a time; what they share is made once.
-
-        In the first layer that is the whole query stream, and of the value stream what the head is
-        too far away from to change.
-        """
-        shared = self.share(relation_vectors, weights, edges)
-        values, vectors = weights.layers[0].value, shared.vectors[0].value
-        background = None
-        if len(heads) > 1:
-            background = stream_states(
-                None, values, vectors, edges, heads=None, num_queries=1, backend=self.backend
-            )
-        scores: list[Tensor] = []
-        for part in heads.split(size):
-            first_values = None
-            if background is not None:
-                first_values = self.backend.spread(background, *values, vectors, edges, heads=part)
-            rows = torch.zeros_like(part)
-            scores.append(
-                self.score_entities(
-                    edges, part, weights, select_rows([shared], rows), first_values=first_values
-                )
-            )
-        return torch.cat(scores)
-
-    def score_entities(
-        self,
-        edges: Edges,
-        heads: Int[Tensor, " B"],
-        weights: ModelWeights,
-        shared: SharedStates,
-        *,
-        first_values: Float[Tensor, "B V D"] | None = None,
-        dropout_generator: np.random.Generator | None = None,
-    ) -> Float[Tensor, "B V"]:
-        """Scores, given a row of ``shared`` for every query.
-
-        Args:
-            edges: the graph.
-            heads: the queries' heads.
-            weights: what ``weights`` returns.
-            shared: what ``share`` returns for the queries' relations.
-            first_values: the first layer's value stream, if it is there already.
-            dropout_generator: dropout acts only when given one.
-        """
-        entity_states: Tensor | None = None  # all zero; no need to make them
-        for number, (layer, own) in enumerate(zip(self.layers, weights.layers, strict=True)):
-            entity_states = layer(
-                entity_states,
-                own,
-                shared.vectors[number],
-                heads,
-                edges,
-                query_key_states=shared.first_states if number == 0 else None,
-                value_states=first_values if number == 0 else None,
-                dropout_generator=dropout_generator,
-                backend=self.backend,
-            )
-        assert entity_states is not None
-        return self.backend.score(entity_states, weights.score)
 
     @property
     def is_batch_invariant(self) -> bool:
@@ -222,29 +86,15 @@ class KnowFormer(nn.Module):
             width=config.hidden_dim, num_heads=config.num_heads, similarity=config.similarity
         )
 
-    def _typed_layers(self) -> list[KnowFormerLayer]:
-        return [layer for layer in self.layers if isinstance(layer, KnowFormerLayer)]
-
-
-def one_by_one(vectors: RelationVectors, count: int) -> list[RelationVectors]:
-    """Takes the relation vectors of several relations apart."""
-    before = tensors_in(vectors)
-    return [with_tensors(vectors, before, [t[i : i + 1] for t in before]) for i in range(count)]
-
-
-def select_rows(shared: Sequence[SharedStates], rows: Int[Tensor, " B"]) -> SharedStates:
-    """Joins what belongs to several relations and takes a row of it for every query."""
-    joined = [
-        tensors[0] if len(tensors) == 1 else torch.cat(tensors)
-        for tensors in zip(*(tensors_in(each) for each in shared), strict=True)
-    ]
-    selected = [tensor.index_select(0, rows) for tensor in joined]
-    return with_tensors(shared[0], tensors_in(shared[0]), selected)
+    def typed_layers(self) -> list[KnowFormerLayer]:
+        """Returns the layers."""
+        layers: list[KnowFormerLayer] = list(self.layers)  # pyright: ignore[reportAssignmentType]
+        return layers
 
 
 def initialize(model: KnowFormer, *, generator: torch.Generator) -> None:
-    """Draws every weight, in the order of the modules, from one generator."""
-    for module in model.modules():
+    """Draws every weight from one generator, in an order that no setting changes."""
+    for module in _in_order(model):
         if isinstance(module, nn.Linear):
             bound = module.in_features**-0.5  # torch's own rule for nn.Linear
             nn.init.uniform_(module.weight, -bound, bound, generator=generator)
@@ -256,3 +106,40 @@ def initialize(model: KnowFormer, *, generator: torch.Generator) -> None:
             nn.init.zeros_(module.bias)
         elif isinstance(module, Hop):
             nn.init.normal_(module.self_weight, generator=generator)
+
+
+def _in_order(model: KnowFormer) -> Iterator[nn.Module]:
+    """Yields the modules: each layer's streams with their relation projections after the input."""
+    yield model.encoder.query_relations
+    for layer, projection in zip(model.typed_layers(), model.encoder.layers, strict=True):
+        for name, module in layer.named_children():
+            if name == "query_key_stream":
+                relation_maps = [projection.query_key]
+            elif name == "value_stream":
+                relation_maps = list(projection.value)
+            else:
+                yield from module.modules()
+                continue
+            yield from (module.first, module.second)
+            yield from (each for each in relation_maps if each is not None)
+            yield from module.hops.modules()
+    yield from (model.score_hidden, model.score_last)
+
+
+# Where version 0.1 kept the weights of the relation encoder.
+_OLD_NAMES = (
+    (r"^query_relations\.", r"encoder.query_relations."),
+    (r"^layers\.(\d+)\.query_key_stream\.relation_vectors\.project\.", r"encoder.layers.\1.query_key."),
+    (r"^layers\.(\d+)\.value_stream\.relation_vectors\.(\d+)\.project\.", r"encoder.layers.\1.value.\2."),
+)  # fmt: skip
+
+
+def _rename_old_weights(module: nn.Module, state: dict[str, Tensor], *_: Any) -> None:
+    """Lets runs of version 0.1 load."""
+    del module
+    for name in list(state):
+        renamed = name
+        for pattern, replacement in _OLD_NAMES:
+            renamed = re.sub(pattern, replacement, renamed)
+        if renamed != name:
+            state[renamed] = state.pop(name)

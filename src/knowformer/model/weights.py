@@ -1,7 +1,7 @@
 """A model's weights in the form that kernels take, and trees of tensors.
 
-Modules own parameters; before a batch they are packed once into these records, which every slice of
-the batch then shares.
+Modules own parameters; before a batch they are packed once into these records, which every
+micro-batch then shares.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,23 +10,15 @@ from typing import Any, NamedTuple, TypeVar
 from jaxtyping import Float
 from torch import Tensor
 
-from knowformer.kernels.interface import AttendWeights, HopWeights, InputWeights, ScoreWeights
+from knowformer.kernels.interface import AttendWeights, ScoreWeights, StreamWeights
 
 Tree = TypeVar("Tree")
-
-
-class StreamWeights(NamedTuple):
-    """Weights of a stream: what it starts from, and its hops."""
-
-    extra: Float[Tensor, "V_or_1 D"]
-    start: InputWeights
-    hops: tuple[HopWeights, ...]
 
 
 class LayerWeights(NamedTuple):
     """Weights of a layer, except what makes relation vectors."""
 
-    query_key: StreamWeights | None
+    query_key: StreamWeights | None  # None: q and k are linear maps of the entity states
     value: StreamWeights
     attend: AttendWeights
 
@@ -36,46 +28,50 @@ class ModelWeights(NamedTuple):
 
     layers: tuple[LayerWeights, ...]
     score: ScoreWeights
+    num_heads: int  # 0: no attention
+    dropout_threshold: int  # of 256, when dropout acts
 
 
-class RelationVectorsOfLayer(NamedTuple):
-    """What each relation does to messages: a set per hop; those of the query stream are one."""
+class LayerVectors(NamedTuple):
+    """What each relation does to messages in one layer: a vector for every query and relation."""
 
-    query_key: tuple[Float[Tensor, "B R D"], ...]
-    value: tuple[Float[Tensor, "B R D"], ...]
-
-
-RelationVectors = tuple[RelationVectorsOfLayer, ...]
+    query_key: Float[Tensor, "B R D"] | None  # the same for all hops of the query stream
+    value: tuple[Float[Tensor, "B R D"], ...]  # of each hop
 
 
-class SharedStates(NamedTuple):
-    """What queries with the same relation have in common, a row for every query."""
-
-    vectors: RelationVectors
-    first_states: Float[Tensor, "B V D"] | None  # the first layer's query stream
+RelationVectors = tuple[LayerVectors, ...]
 
 
 def tensors_in(tree: object) -> list[Tensor]:
-    """Returns the distinct tensors of nested tuples, in a fixed order."""
-    return list({id(tensor): tensor for tensor in _walk(tree)}.values())
+    """Returns the tensors of nested tuples, in order."""
+    return list(_walk(tree))
 
 
-def with_tensors(tree: Tree, before: Sequence[Tensor], after: Sequence[Tensor]) -> Tree:
-    """Returns nested tuples with each tensor of ``before`` replaced by that of ``after``."""
-    replacement = {id(old): new for old, new in zip(before, after, strict=True)}
+def with_tensors(tree: Tree, tensors: Sequence[Tensor]) -> Tree:
+    """Returns nested tuples of the same form with other tensors in their places."""
+    left = iter(tensors)
 
     def rebuilt(node: Any) -> Any:
         if isinstance(node, tuple):
-            parts = [rebuilt(part) for part in node]
-            return type(node)(*parts) if hasattr(node, "_fields") else tuple(parts)
-        return replacement.get(id(node), node)
+            children = [rebuilt(child) for child in node]
+            return type(node)(*children) if hasattr(node, "_fields") else tuple(children)
+        return next(left) if isinstance(node, Tensor) else node
 
     return rebuilt(tree)
+
+
+def select_queries(vectors: RelationVectors, queries: Any) -> RelationVectors:
+    """Returns the relation vectors of some queries: by their numbers, or by a slice."""
+    if isinstance(queries, Tensor):
+        chosen = [tensor.index_select(0, queries) for tensor in tensors_in(vectors)]
+    else:
+        chosen = [tensor[queries] for tensor in tensors_in(vectors)]
+    return with_tensors(vectors, chosen)
 
 
 def _walk(node: object) -> Iterator[Tensor]:
     if isinstance(node, Tensor):
         yield node
     elif isinstance(node, tuple):
-        for part in node:
-            yield from _walk(part)
+        for child in node:
+            yield from _walk(child)

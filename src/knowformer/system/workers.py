@@ -5,7 +5,7 @@ and not a bit of the result. Kernels release Python's lock while they run.
 """
 
 import os
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
@@ -51,6 +51,10 @@ class Workers:
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """Returns the function's results in the order of the items; the first error is raised."""
         return list(self._pool.map(function, items))
+
+    def imap(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Yields the function's results in the order of the items, each as soon as it is there."""
+        return self._pool.map(function, items)
 
 
 @cache

@@ -1,154 +1,205 @@
-"""Gradients of a batch, slice by slice, on several threads.
+"""Gradients of a batch, micro-batch by micro-batch, on several threads.
 
-What slices have in common is made once for the batch and differentiated once: packed weights,
-relation vectors (their weights are most of a model's), and the first layer's query stream of each
-relation. Slices see it as leaves. Their gradients are summed in the order of the slices, whichever
-ended first, so the bits are the same for any number of threads.
+What micro-batches have in common is made once for the batch and differentiated once: packed
+weights, relation vectors (their weights are most of a model's), and the first layer's query stream
+of each distinct query. Micro-batches see it as leaves. Their gradients are summed in the order of
+the micro-batches, whichever ended first, so the bits are the same for any number of threads. The
+derivation is in docs/concepts/gradients.md.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from knowformer.kernels.interface import Edges
+from knowformer.kernels.interface import Backend, QueryView
 from knowformer.model.knowformer import KnowFormer
+from knowformer.model.run import FirstStates, query_key_vectors
+from knowformer.model.shared_work import DistinctQueries, add_segments, take_segments
 from knowformer.model.weights import (
+    LayerVectors,
     ModelWeights,
     RelationVectors,
-    SharedStates,
+    select_queries,
     tensors_in,
     with_tensors,
 )
-from knowformer.queries.query import QueryBatch
 from knowformer.system.workers import Workers
 
-SliceLoss = Callable[[QueryBatch, Edges, ModelWeights, SharedStates, int], Float[Tensor, ""]]
 Tree = TypeVar("Tree")
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """Some queries of a batch, with all that ``model.run.run`` takes to score them."""
+
+    number: int
+    first: int  # its queries are first .. last of the batch
+    last: int
+    view: QueryView
+    weights: ModelWeights
+    vectors: RelationVectors
+    first_states: FirstStates
+
+
+MicroBatchLoss = Callable[[MicroBatch], Float[Tensor, ""]]
 
 
 def accumulate_gradients(
     model: KnowFormer,
-    batch: QueryBatch,
-    edges: Edges,
+    view: QueryView,
+    relations: Int[Tensor, " B"],
     identity_noise: Float[Tensor, "L V N"],
-    loss: SliceLoss,
+    loss: MicroBatchLoss,
     *,
     size: int,
     workers: Workers,
-    relation_parts: Int[Tensor, " R"] | None = None,
+    permutation: Int[Tensor, " R"] | None = None,
 ) -> float:
     """Adds the gradients of a batch's loss to the model's, and returns the loss.
 
     Args:
         model: the model.
-        batch: the queries; best in an order that puts equal relations side by side.
-        edges: the graph that they see.
-        identity_noise: of its entities.
-        loss: a slice's share of the loss, given the slice, the edges, the weights, what its queries
-            share with others, and its number.
-        size: queries per slice.
+        view: what the queries see; best in an order that puts equal relations side by side.
+        relations: the queries' relations.
+        identity_noise: of the view's entities.
+        loss: what a micro-batch adds to the loss.
+        size: queries per micro-batch.
         workers: the threads.
-        relation_parts: for each relation the one whose weights stand for it; None: its own.
+        permutation: of relations; see ``RelationEncoder``.
     """
-    relations: Tensor
-    relations, row_of_query = torch.unique(batch.relations, return_inverse=True)
+    distinct_relations: Tensor
+    distinct_relations, row_of_query = torch.unique(relations, return_inverse=True)
     made = (
-        model.weights(identity_noise),
-        model.relation_vectors(relations, parts=relation_parts),
+        model.pack(identity_noise),
+        model.encoder(distinct_relations, permutation=permutation),
     )
-    differentiable = [tensor for tensor in tensors_in(made) if tensor.requires_grad]
-    leaves = [tensor.detach().requires_grad_() for tensor in differentiable]
-    weights, vectors = with_tensors(made, differentiable, leaves)
-    of_weights = [tensor for tensor in tensors_in(weights) if tensor.requires_grad]
-    first = _FirstStates(model, weights, vectors, edges, len(relations), size, workers)
-    common = SharedStates(vectors, first.states)
+    leaves = [tensor.detach().requires_grad_(tensor.requires_grad) for tensor in tensors_in(made)]
+    weights, vectors = with_tensors(made, leaves)
+    of_weights = _differentiable(weights)
+    first = _FirstQueryStream(model.backend, weights, vectors[0], view, relations,
+                              distinct_relations, size, workers)  # fmt: skip
+    queries = torch.arange(len(view))
 
-    def differentiate(start: int) -> tuple[float, Tensor, Sequence[Tensor]]:
-        end = min(start + size, len(batch))
-        shared = _leaves(common, row_of_query[start:end])
-        value = loss(batch.slice(start, end), edges, weights, shared, start // size)
-        return value.item(), *_gradients(value, of_weights, tensors_in(shared))
+    def differentiate(start: int) -> tuple[float, Tensor, Sequence[Tensor], Tensor | None]:
+        end = min(start + size, len(view))
+        chosen = _leaves(vectors, row_of_query[start:end])
+        states = first.leaf(queries[start:end])
+        part = MicroBatch(start // size, start, end, view.queries(start, end), weights, chosen,
+                          FirstStates(query_key=states))  # fmt: skip
+        value = loss(part)
+        wanted = [*tensors_in(chosen), *([] if states is None else [states])]
+        flat, grads = _gradients(value, of_weights, wanted)
+        of_vectors = grads[: len(tensors_in(chosen))]
+        return value.item(), flat, of_vectors, None if states is None else grads[-1]
 
-    parts = workers.map(differentiate, range(0, len(batch), size))
-    by_row = {id(tensor): torch.zeros_like(tensor) for tensor in tensors_in(common)}
-    total = torch.zeros_like(parts[0][1])
-    for rows, (_, flat, grads) in zip(row_of_query.split(size), parts, strict=True):
+    total = torch.zeros(sum(tensor.numel() for tensor in of_weights), dtype=leaves[0].dtype)
+    d_vectors = [torch.zeros_like(tensor) for tensor in tensors_in(vectors)]
+    loss_value = 0.0
+    starts = range(0, len(view), size)
+    for start, result in zip(starts, workers.imap(differentiate, starts), strict=True):
+        value, flat, of_vectors, of_states = result
+        loss_value += value
         total += flat
-        _add_rows(by_row, tensors_in(common), rows, grads)
-    first.add_gradients(total, by_row, of_weights)
+        _add_rows(d_vectors, row_of_query[start : start + size], of_vectors)
+        first.add(queries[start : start + size], of_states)
+    first.pull_back(total, d_vectors, of_weights)
     pieces = total.split([tensor.numel() for tensor in of_weights])
-    found = {id(t): piece.view_as(t) for t, piece in zip(of_weights, pieces, strict=True)} | by_row
-    torch.autograd.backward(differentiable, [found[id(leaf)] for leaf in leaves])
-    return sum(value for value, _, _ in parts)
+    found = [piece.view_as(tensor) for tensor, piece in zip(of_weights, pieces, strict=True)]
+    torch.autograd.backward(_differentiable(made), [*found, *d_vectors])
+    return loss_value
 
 
-class _FirstStates:
-    """The first layer's query stream for every relation of a batch, in slices of relations."""
+class _FirstQueryStream:
+    """The first layer's query stream of every distinct query, in micro-batches of its own."""
 
     def __init__(
         self,
-        model: KnowFormer,
+        backend: Backend,
         weights: ModelWeights,
-        vectors: RelationVectors,
-        edges: Edges,
-        num_relations: int,
+        vectors: LayerVectors,
+        view: QueryView,
+        relations: Int[Tensor, " B"],
+        distinct_relations: Int[Tensor, " Q"],
         size: int,
         workers: Workers,
     ) -> None:
-        def begin(rows: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
-            own = _leaves(self._vectors, rows)
-            return own, model.first_states(weights, own, edges, num_queries=len(rows))
-
-        self._vectors = vectors[0].query_key
         self._workers = workers
-        self._rows = torch.arange(num_relations).split(size) if model.has_query_stream else ()
-        self._begun = workers.map(begin, self._rows)
-        done = [states.detach() for _, states in self._begun]
-        self.states = torch.cat(done) if done else None
-
-    def add_gradients(
-        self, total: Tensor, by_row: dict[int, Tensor], of_weights: list[Tensor]
-    ) -> None:
-        """Adds what the states' gradient, in ``by_row``, means for weights and relation vectors."""
-        if self.states is None:
+        self._states: Tensor | None = None
+        layer = weights.layers[0]
+        stream = layer.query_key
+        if stream is None:
             return
-        above = by_row[id(self.states)]
+        self._distinct = DistinctQueries.among(view, relations)
+        self._rows = torch.searchsorted(distinct_relations, self._distinct.relations)
+        self._ranges = [
+            (start, min(start + size, len(self._rows)))
+            for start in range(0, len(self._rows), size)
+        ]
+
+        def begin(at: tuple[int, int]) -> tuple[Sequence[Tensor], Tensor]:
+            chosen = _leaves(LayerVectors(vectors.query_key, ()), self._rows[slice(*at)])
+            part = self._distinct.view.queries(*at)
+            states = backend.stream(None, stream, query_key_vectors(layer, chosen), part)
+            return tensors_in(chosen), states
+
+        self._begun = workers.map(begin, self._ranges)
+        self._states = torch.cat([states.detach() for _, states in self._begun])
+        self._d_states = torch.zeros_like(self._states)
+
+    def leaf(self, queries: Int[Tensor, " b"]) -> Float[Tensor, "n D"] | None:
+        """Returns the stream of some queries, cut off from what made it."""
+        if self._states is None:
+            return None
+        return take_segments(self._states, self._distinct.segments(queries)).requires_grad_()
+
+    def add(self, queries: Int[Tensor, " b"], gradient: Float[Tensor, "n D"] | None) -> None:
+        """Adds a micro-batch's gradient of the stream."""
+        if gradient is not None:
+            add_segments(self._d_states, self._distinct.segments(queries), gradient)
+
+    def pull_back(self, total: Tensor, d_vectors: list[Tensor], of_weights: list[Tensor]) -> None:
+        """Adds what the stream's gradient means for weights and relation vectors."""
+        if self._states is None:
+            return
+        bounds: list[int] = self._distinct.view.offsets.tolist()
 
         def finish(number: int) -> tuple[Tensor, Sequence[Tensor]]:
-            own, states = self._begun[number]
-            return _gradients(states, of_weights, tensors_in(own), above[self._rows[number]])
+            start, end = self._ranges[number]
+            chosen, states = self._begun[number]
+            above = self._d_states[bounds[start] : bounds[end]]
+            return _gradients(states, of_weights, chosen, above)
 
-        parts = self._workers.map(finish, range(len(self._rows)))
-        for rows, (flat, grads) in zip(self._rows, parts, strict=True):
+        results = self._workers.map(finish, range(len(self._ranges)))
+        for at, (flat, grads) in zip(self._ranges, results, strict=True):
             total += flat
-            _add_rows(by_row, tensors_in(self._vectors), rows, grads)
+            # The query stream's vectors of the first layer come first of all, if it has hops.
+            _add_rows(d_vectors[: len(grads)], self._rows[slice(*at)], grads)
+
+
+def _differentiable(tree: object) -> list[Tensor]:
+    return [tensor for tensor in tensors_in(tree) if tensor.requires_grad]
 
 
 def _leaves(tree: Tree, rows: Int[Tensor, " b"]) -> Tree:
     """Returns rows of every tensor, cut off from what made them."""
-    before = tensors_in(tree)
-    after = [tensor.detach().index_select(0, rows).requires_grad_() for tensor in before]
-    return with_tensors(tree, before, after)
+    chosen = [t.detach().index_select(0, rows).requires_grad_() for t in tensors_in(tree)]
+    return with_tensors(tree, chosen)
 
 
 def _gradients(
-    result: Tensor, of_weights: list[Tensor], of_shared: list[Tensor], above: Tensor | None = None
+    result: Tensor, of_weights: list[Tensor], others: Sequence[Tensor], above: Tensor | None = None
 ) -> tuple[Float[Tensor, " P"], Sequence[Tensor]]:
-    """Returns the gradients of all weights end to end, and those of what queries share."""
-    wanted = [*of_weights, *of_shared]
+    """Returns the gradients of all weights end to end, and those of the others."""
+    wanted = [*of_weights, *others]
     grads = torch.autograd.grad(result, wanted, above, allow_unused=True, materialize_grads=True)
     flat = torch.cat([grad.reshape(-1) for grad in grads[: len(of_weights)]])
     return flat, grads[len(of_weights) :]
 
 
-def _add_rows(
-    sums: dict[int, Tensor],
-    tensors: list[Tensor],
-    rows: Int[Tensor, " b"],
-    grads: Sequence[Tensor],
-) -> None:
-    for tensor, grad in zip(tensors, grads, strict=True):
-        sums[id(tensor)].index_add_(0, rows, grad)
+def _add_rows(sums: list[Tensor], rows: Int[Tensor, " b"], grads: Sequence[Tensor]) -> None:
+    for total, grad in zip(sums, grads, strict=True):
+        total.index_add_(0, rows, grad)

@@ -23,11 +23,11 @@ from knowformer.errors import NonFiniteLossError
 from knowformer.evaluation.evaluate import rank_split
 from knowformer.evaluation.metrics import rank_metrics
 from knowformer.graph.inverse import num_with_inverses
-from knowformer.kernels.interface import Edges
+from knowformer.kernels.interface import QueryView
 from knowformer.model.knowformer import KnowFormer, initialize
 from knowformer.model.noise import identity_noise
-from knowformer.model.slices import slice_size
-from knowformer.model.weights import ModelWeights, SharedStates
+from knowformer.model.micro_batches import micro_batch_size
+from knowformer.model.run import run
 from knowformer.queries.query import QueryBatch
 from knowformer.scoring.scorer import Scorer
 from knowformer.seeding import derive_seed, generator
@@ -36,7 +36,7 @@ from knowformer.system.workers import shared_workers, torch_on_one_core
 from knowformer.training.checkpoint import Counters, load_checkpoint, save_checkpoint
 from knowformer.training.config import RunConfig
 from knowformer.training.events import Event, EventLog
-from knowformer.training.gradients import SliceLoss, accumulate_gradients
+from knowformer.training.gradients import MicroBatch, MicroBatchLoss, accumulate_gradients
 from knowformer.training.losses import binary_loss, cross_entropy_loss
 from knowformer.training.optimizer import build_optimizer, learning_rate
 from knowformer.training.plan import (
@@ -205,7 +205,7 @@ class Trainer:
         queries = trained + FORWARD_SHARE * ranked * self.passes.whole_graph_cost
         return Plan(
             batch_size=self.batch_size,
-            slice_size=slice_size(
+            slice_size=micro_batch_size(
                 self.batch_size, part.adjacency.num_entities, config.model.hidden_dim
             ),
             threads=self._workers.threads,
@@ -219,23 +219,27 @@ class Trainer:
         """Fills the gradients and returns the loss."""
         config, training = self.config, self.config.training
         self._optimizer.zero_grad()
+        edges = visible_edges(
+            graph.adjacency,
+            batch,
+            hide=training.hide,
+            dropout=training.edge_dropout,
+            generator=generator(config.seed, "edges", self.counters.step),
+        )
+        batch = batch.by_relation()
         return accumulate_gradients(
             self.model,
-            batch.by_relation(),
-            visible_edges(
-                graph.adjacency,
-                batch,
-                hide=training.hide,
-                dropout=training.edge_dropout,
-                generator=generator(config.seed, "edges", self.counters.step),
-            ),
+            QueryView.whole(edges, batch.heads),
+            batch.relations,
             identity_noise(
                 config.model, graph.entity_keys, seed=config.seed, draw=self.counters.step
             ),
-            self._slice_loss(graph, batch),
-            size=slice_size(self.batch_size, graph.adjacency.num_entities, config.model.hidden_dim),
+            self._micro_batch_loss(graph, batch),
+            size=micro_batch_size(
+                self.batch_size, graph.adjacency.num_entities, config.model.hidden_dim
+            ),
             workers=self._workers,
-            relation_parts=swap_relations(
+            permutation=swap_relations(
                 graph.adjacency.num_relations,
                 training.relation_swaps,
                 generator=generator(config.seed, "relations", self.counters.step),
@@ -275,29 +279,28 @@ class Trainer:
             for average, now in zip(self._average.parameters(), self._parameters, strict=True):
                 average.lerp_(now, 1.0 - decay)
 
-    def _slice_loss(self, graph: TrainingGraph, batch: QueryBatch) -> SliceLoss:
-        """Returns the loss of a slice of the batch, as a share of the whole batch's."""
+    def _micro_batch_loss(self, graph: TrainingGraph, batch: QueryBatch) -> MicroBatchLoss:
+        """Returns what a micro-batch adds to the batch's loss."""
         seed, step, training = self.config.seed, self.counters.step, self.config.training
 
-        def loss(
-            part: QueryBatch, edges: Edges, weights: ModelWeights, shared: SharedStates, number: int
-        ) -> Tensor:
-            dropout = np.random.SFC64(derive_seed(seed, "dropout", step, number))
-            scores = self.model.score_entities(
-                edges, part.heads, weights, shared,
-                dropout_generator=np.random.Generator(dropout),
-            )  # fmt: skip
-            known = graph.known.mask(part.heads, part.relations)
+        def loss(part: MicroBatch) -> Tensor:
+            dropout = np.random.SFC64(derive_seed(seed, "dropout", step, part.number))
+            scores = run(
+                part.weights, part.view, part.vectors, self.model.backend,
+                first=part.first_states, dropout=np.random.Generator(dropout),
+            ).view(len(part.view), -1)  # fmt: skip
+            queries = batch.slice(part.first, part.last)
+            known = graph.known.mask(queries.heads, queries.relations)
             if training.loss == "cross_entropy":
                 return cross_entropy_loss(
-                    scores, known, part.rows, part.tails, num_facts=len(batch.tails)
+                    scores, known, queries.rows, queries.tails, num_facts=len(batch.tails)
                 )
-            random = generator(seed, "negatives", step, number)
+            random = generator(seed, "negatives", step, part.number)
             return binary_loss(
                 scores,
                 known,
-                part.rows,
-                part.tails,
+                queries.rows,
+                queries.tails,
                 num_queries=len(batch),
                 negatives=sample_negatives(known, training.num_negatives, generator=random),
                 adversarial_temperature=training.adversarial_temperature,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from knowformer.graph.inverse import num_with_inverses
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.model.config import ModelConfig
-from knowformer.model.slices import slice_size
+from knowformer.model.micro_batches import micro_batch_size
 from knowformer.system.environment import available_memory
 from knowformer.system.workers import available_cores
 from knowformer.training.config import RunConfig
@@ -58,7 +58,7 @@ def predicted_memory(config: RunConfig, graph: KnowledgeGraph, batch_size: int) 
         num_entities = min(num_entities, training.region_size)
     num_relations = num_with_inverses(len(graph.relations))
     states = 4.0 * num_entities * model.hidden_dim  # of one query
-    in_slice = slice_size(batch_size, num_entities, model.hidden_dim)
+    in_slice = micro_batch_size(batch_size, num_entities, model.hidden_dim)
     num_slices = -(-batch_size // in_slice)
     in_flight = in_slice * min(config.threads or available_cores(), num_slices)
     # The first query stream of a batch, as states, gradients and what its own gradient needs.

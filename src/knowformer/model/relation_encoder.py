@@ -1,0 +1,99 @@
+"""Relation encoders: what each relation does to messages, given the query's relation (eq. 5).
+
+An encoder makes a vector for every pair of a query's relation and a relation of the graph, for each
+layer and hop. Everything after it sees these vectors alone, so where they come from is its matter.
+"""
+
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from knowformer.model.config import ModelConfig
+from knowformer.model.weights import (
+    LayerVectors,
+    RelationVectors,
+    select_queries,
+    tensors_in,
+    with_tensors,
+)
+
+TILE = 8  # relations encoded together, where bits must not depend on the others
+
+
+@runtime_checkable
+class RelationEncoder(Protocol):
+    """Makes relation vectors; a module with parameters of its own."""
+
+    def __call__(
+        self, relations: Int[Tensor, " Q"], *, permutation: Int[Tensor, " R"] | None = None
+    ) -> RelationVectors:
+        """Returns the relation vectors of each query relation.
+
+        Args:
+            relations: the queries' relations.
+            permutation: for each relation the one whose weights stand for it, in this batch; None:
+                its own.
+        """
+        ...
+
+
+class RelationProjection(nn.Module):
+    """Linear maps from the query's relation to a vector for every relation, in one layer."""
+
+    def __init__(self, config: ModelConfig, num_relations: int) -> None:
+        super().__init__()
+        self._num_relations = num_relations
+        size = config.hidden_dim, num_relations * config.hidden_dim
+        has_query_stream = config.attention and config.query_stream and config.num_query_key_hops
+        self.query_key = nn.Linear(*size) if has_query_stream else None
+        num_value_hops = config.num_value_hops if config.value_stream else 0
+        self.value = nn.ModuleList([nn.Linear(*size) for _ in range(num_value_hops)])
+
+    def forward(self, query_relation: Float[Tensor, "Q D"]) -> LayerVectors:
+        """Returns the vectors of every relation, for the query stream and each value hop."""
+        form = (self._num_relations, -1)
+        query_key = None
+        if self.query_key is not None:
+            query_key = self.query_key(query_relation).unflatten(-1, form)
+        value = tuple(project(query_relation).unflatten(-1, form) for project in self.value)
+        return LayerVectors(query_key, value)
+
+
+class TableEncoder(nn.Module):
+    """A learned vector for every relation, and from it linear maps: the paper's encoder."""
+
+    def __init__(self, config: ModelConfig, num_relations: int) -> None:
+        super().__init__()
+        self.query_relations = nn.Embedding(num_relations, config.hidden_dim)
+        self.layers = nn.ModuleList(
+            [RelationProjection(config, num_relations) for _ in range(config.num_layers)]
+        )
+
+    def forward(
+        self, relations: Int[Tensor, " Q"], *, permutation: Int[Tensor, " R"] | None = None
+    ) -> RelationVectors:
+        """See ``RelationEncoder``."""
+        if permutation is not None:
+            relations = permutation[relations]
+        query_relation = self.query_relations(relations)
+        vectors: RelationVectors = tuple(layer(query_relation) for layer in self.layers)
+        if permutation is None:
+            return vectors
+        permuted = [tensor.index_select(1, permutation) for tensor in tensors_in(vectors)]
+        return with_tensors(vectors, permuted)
+
+
+def encode_invariantly(encoder: RelationEncoder, relations: Int[Tensor, " Q"]) -> RelationVectors:
+    """Returns batch-invariant relation vectors: their bits do not depend on the other relations.
+
+    A matrix product's bits depend on how many rows it has, so it always has the same number.
+    """
+    made: list[RelationVectors] = []
+    for tile in relations.split(TILE):
+        filler = tile[-1:].expand(TILE - len(tile))
+        encoded = encoder(torch.cat([tile, filler]))
+        made.append(select_queries(encoded, slice(0, len(tile))))
+    joined = [torch.cat(tensors) for tensors in zip(*map(tensors_in, made), strict=True)]
+    return with_tensors(made[0], joined)

@@ -73,9 +73,9 @@ def time_kernels() -> None:
     def stopwatch(name: str, *widths: int) -> Callable[..., None]:
         kernel = compiled_kernel(name, *widths)
 
-        def call(*arguments: Any) -> None:
+        def call(**arguments: Any) -> None:
             before = time.perf_counter()
-            kernel(*arguments)
+            kernel(**arguments)
             TIMES[name] += time.perf_counter() - before
 
         return call

@@ -4,15 +4,15 @@ Everything is a function of one query at a time: no sum crosses the batch, so a 
 not depend on its batch mates.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.functional import embedding_bag, layer_norm, linear, normalize
+from torch.nn.functional import embedding_bag, layer_norm
 
+from knowformer.kernels._attention import affine, gather_attended
 from knowformer.kernels._operands import (
     NO_HEAD,
     AttendWeights,
@@ -183,7 +183,7 @@ class ReferenceBackend:
     def score(self, states: Float[Tensor, "N D"], weights: ScoreWeights) -> Float[Tensor, " N"]:
         """See ``Backend.score``."""
         hidden = torch.relu(affine(states, weights.matrices[0], weights.vectors[0]))
-        return linear(hidden, weights.vectors[1:], weights.bias).squeeze(-1)
+        return torch.nn.functional.linear(hidden, weights.vectors[1:], weights.bias).squeeze(-1)
 
 
 def _as_table(states: Float[Tensor, "N D"], view: QueryView) -> Float[Tensor, "B V D"]:
@@ -193,13 +193,6 @@ def _as_table(states: Float[Tensor, "N D"], view: QueryView) -> Float[Tensor, "B
 def _joined(segments: Any) -> Float[Tensor, "N D"]:
     tensors = list(segments)
     return tensors[0] if len(tensors) == 1 else torch.cat(tensors)
-
-
-def affine(
-    states: Float[Tensor, "*N D"], weight: Float[Tensor, "D D"], bias: Float[Tensor, " D"]
-) -> Float[Tensor, "*N D"]:
-    """A linear map, (in x out), and its bias."""
-    return linear(states, weight.t(), bias)
 
 
 def sum_messages(
@@ -273,131 +266,3 @@ def _sum_rows(
     return embedding_bag(
         chosen, rows, offsets, mode="sum", include_last_offset=True, per_sample_weights=weights
     )
-
-
-# ---- attention -----------------------------------------------------------------------------------
-
-
-def gather_attended(
-    query_key_states: Float[Tensor, "B V D"],
-    value_states: Float[Tensor, "B V D"],
-    weights: AttendWeights,
-    num_heads: int,
-    attended: Float[Tensor, "B V H"] | None = None,
-) -> Float[Tensor, "B V D"]:
-    """What every entity gathers (eq. 8 to 10), each attended entity counting by its weight.
-
-    For entity u and each head, with a_w the weights, 1 if not given:
-        [V * v_u + sum_w a_w kappa(q_u, k_w) v_w] / [V + sum_w a_w kappa(q_u, k_w)]
-    """
-    q, k = queries_and_keys(query_key_states, weights, num_heads)
-    v = split_heads(value_states, num_heads)
-    counted = None if attended is None else attended.transpose(1, 2)[..., None]
-    if weights.similarity == "linear":
-        gathered = linear_attention(q, k, v, counted)
-    elif weights.similarity == "exponential":
-        gathered = dense_attention(q, k, v, counted)
-    else:
-        gathered = feature_attention(_features(q, weights), _features(k, weights), v, counted)
-    return gathered.transpose(1, 2).flatten(2)
-
-
-def queries_and_keys(
-    query_key_states: Float[Tensor, "B V D"], weights: AttendWeights, num_heads: int
-) -> tuple[Float[Tensor, "B H V C"], Float[Tensor, "B H V C"]]:
-    """q and k: two linear maps, split into heads, each of unit length."""
-    (wq, wk), (bq, bk) = weights.matrices[:2], weights.vectors[:2]
-    q = normalize(split_heads(affine(query_key_states, wq, bq), num_heads), dim=-1)
-    k = normalize(split_heads(affine(query_key_states, wk, bk), num_heads), dim=-1)
-    return q, k
-
-
-def kappa(
-    q: Float[Tensor, "B H U C"], k: Float[Tensor, "B H V C"], weights: AttendWeights
-) -> Float[Tensor, "B H U V"]:
-    """The similarity of every query vector with every key: the dense form of each choice."""
-    if weights.similarity == "linear":
-        return 1 + q @ k.mT
-    if weights.similarity == "exponential":
-        return torch.exp(q @ k.mT)
-    return _features(q, weights) @ _features(k, weights).mT
-
-
-def split_heads(states: Float[Tensor, "B V D"], num_heads: int) -> Float[Tensor, "B H V C"]:
-    """Gives each head its columns."""
-    return states.unflatten(-1, (num_heads, -1)).transpose(1, 2)
-
-
-def linear_attention(
-    q: Float[Tensor, "B H V C"],
-    k: Float[Tensor, "B H V C"],
-    v: Float[Tensor, "B H V C"],
-    attended: Float[Tensor, "B H V 1"] | None = None,
-) -> Float[Tensor, "B H V C"]:
-    """Similarity 1 + q.k (eq. 10), linear in V: q (k^T v) needs no V x V matrix."""
-    counted, keys = _weighed(v, attended), _weighed(k, attended)
-    count = v.shape[-2] if attended is None else attended.sum(-2, keepdim=True)
-    total = counted.sum(-2, keepdim=True) + q @ (k.mT @ counted)
-    return _join_self(v, total, count + _row_dot(q, keys.sum(-2, keepdim=True)))
-
-
-def feature_attention(
-    q: Float[Tensor, "B H V F"],
-    k: Float[Tensor, "B H V F"],
-    v: Float[Tensor, "B H V C"],
-    attended: Float[Tensor, "B H V 1"] | None = None,
-) -> Float[Tensor, "B H V C"]:
-    """Similarity q.k of non-negative features, linear in V."""
-    counted, keys = _weighed(v, attended), _weighed(k, attended)
-    return _join_self(v, q @ (k.mT @ counted), _row_dot(q, keys.sum(-2, keepdim=True)))
-
-
-def dense_attention(
-    q: Float[Tensor, "B H V C"],
-    k: Float[Tensor, "B H V C"],
-    v: Float[Tensor, "B H V C"],
-    attended: Float[Tensor, "B H V 1"] | None = None,
-) -> Float[Tensor, "B H V C"]:
-    """Similarity exp(q.k), quadratic in V."""
-    similarity = torch.exp(q @ k.mT)
-    if attended is not None:
-        similarity = similarity * attended.mT
-    return _join_self(v, similarity @ v, similarity.sum(-1, keepdim=True))
-
-
-def positive_features(
-    unit: Float[Tensor, "B H V C"], directions: Float[Tensor, "H C F"]
-) -> Float[Tensor, "B H V F"]:
-    """Positive random features: their inner product estimates exp(q.k) without bias."""
-    exponent = unit @ directions.to(unit.dtype) - 0.5 * unit.square().sum(-1, keepdim=True)
-    return torch.exp(exponent) / math.sqrt(directions.shape[-1])
-
-
-def _features(
-    unit: Float[Tensor, "B H V C"], weights: AttendWeights
-) -> Float[Tensor, "B H V F"]:
-    assert weights.features is not None
-    return positive_features(unit, weights.features)
-
-
-def _weighed(
-    rows: Float[Tensor, "B H V F"], weights: Float[Tensor, "B H V 1"] | None
-) -> Float[Tensor, "B H V F"]:
-    return rows if weights is None else weights * rows
-
-
-def _row_dot(
-    rows: Float[Tensor, "B H V F"], vector: Float[Tensor, "B H 1 F"]
-) -> Float[Tensor, "B H V 1"]:
-    """Not a matmul: for one query and one head that is another routine, with other rounding."""
-    return (rows * vector).sum(-1, keepdim=True)
-
-
-def _join_self(
-    v: Float[Tensor, "B H V C"],
-    total: Float[Tensor, "B H V C"],
-    attention_mass: Float[Tensor, "B H V 1"],
-) -> Float[Tensor, "B H V C"]:
-    """An entity keeps its own value with weight V beside what it attends to (eq. 10)."""
-    num_entities = v.shape[-2]
-    return (num_entities * v + total) / (num_entities + attention_mass)

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from knowformer.errors import BackendUnavailableError, suggest
 from knowformer.kernels import _reference
+from knowformer.kernels._attention import kappa, queries_and_keys
 from knowformer.kernels._operands import (
     NO_HEAD,
     AttendWeights,
@@ -31,7 +32,6 @@ from knowformer.kernels._operands import (
     Similarity,
     StreamWeights,
 )
-from knowformer.kernels._reference import kappa, queries_and_keys
 
 __all__ = [
     "NO_HEAD",

@@ -108,6 +108,17 @@ def initialize(model: KnowFormer, *, generator: torch.Generator) -> None:
             nn.init.normal_(module.self_weight, generator=generator)
 
 
+def ordered_parameters(model: KnowFormer) -> list[nn.Parameter]:
+    """Returns every parameter in the order of ``initialize``.
+
+    A sum over all of them, as in a gradient's norm, rounds by their order: it must not follow how
+    modules happen to be arranged.
+    """
+    return [
+        parameter for module in _in_order(model) for parameter in module.parameters(recurse=False)
+    ]
+
+
 def _in_order(model: KnowFormer) -> Iterator[nn.Module]:
     """Yields the modules: each layer's streams with their relation projections after the input."""
     yield model.encoder.query_relations

@@ -5,6 +5,7 @@ and not a bit of the result. Kernels release Python's lock while they run.
 """
 
 import os
+import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -24,18 +25,52 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
+class _TorchThreads:
+    """How many threads torch has outside of all blocks that keep it on one core.
+
+    Blocks may be nested, and those of several Python threads may overlap in any order: the number
+    is what it was before the first of them, and the outermost of each thread puts it back.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth = threading.local()
+        self._blocks = 0
+        self._before = 1
+
+    def enter(self) -> None:
+        self._depth.value = getattr(self._depth, "value", 0) + 1
+        if self._depth.value > 1:
+            return
+        with self._lock:
+            if self._blocks == 0:
+                self._before = torch.get_num_threads()
+            self._blocks += 1
+            torch.set_num_threads(1)
+
+    def leave(self) -> None:
+        self._depth.value -= 1
+        if self._depth.value:
+            return
+        with self._lock:
+            self._blocks -= 1
+            torch.set_num_threads(self._before)
+
+
+_torch_threads = _TorchThreads()
+
+
 @contextmanager
 def torch_on_one_core() -> Generator[None]:
     """Keeps torch's own threads out of the way of workers, in the thread that hands work out.
 
     Its pool waits by spinning: beside busy workers, small sums take a hundred times as long.
     """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    _torch_threads.enter()
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        _torch_threads.leave()
 
 
 class Workers:

@@ -24,7 +24,7 @@ from knowformer.evaluation.evaluate import rank_split
 from knowformer.evaluation.metrics import rank_metrics
 from knowformer.graph.inverse import num_with_inverses
 from knowformer.kernels.interface import QueryView
-from knowformer.model.knowformer import KnowFormer, initialize
+from knowformer.model.knowformer import KnowFormer, initialize, ordered_parameters
 from knowformer.model.noise import identity_noise
 from knowformer.model.micro_batches import micro_batch_size
 from knowformer.model.run import run
@@ -103,7 +103,7 @@ class Trainer:
             region_size=config.training.region_size,
         )
         self.counters.steps_per_epoch = len(self.passes)
-        self._parameters = list(self.model.parameters())
+        self._parameters = ordered_parameters(self.model)
         self._workers = shared_workers(config.threads)
         self._valid = _sample_facts(splits.valid, config)
 
@@ -276,7 +276,8 @@ class Trainer:
         step = self.counters.step
         decay = min(self.config.training.averaging, (1 + step) / (10 + step))
         with torch.no_grad():
-            for average, now in zip(self._average.parameters(), self._parameters, strict=True):
+            pairs = zip(self._average.parameters(), self.model.parameters(), strict=True)
+            for average, now in pairs:
                 average.lerp_(now, 1.0 - decay)
 
     def _micro_batch_loss(self, graph: TrainingGraph, batch: QueryBatch) -> MicroBatchLoss:

@@ -53,9 +53,8 @@ def rank_split(
     num_queries = done = 0
     for batch, positions in evaluation_batches(directed, num_relations, batch_size):
         scores = scorer.score(batch.heads, batch.relations)
-        ranks = filtered_ranks(
-            scores, known.mask(batch.heads, batch.relations), batch.rows, batch.tails
-        )
+        answers = known.lookup(batch.heads, batch.relations)
+        ranks = filtered_ranks(scores, answers, batch.rows, batch.tails)
         optimistic[positions], pessimistic[positions] = ranks.optimistic, ranks.pessimistic
         num_queries += len(batch)
         done += len(positions)
@@ -134,7 +133,7 @@ def predict_links(scorer: Scorer, split: Split, seed: int) -> dict[str, float] |
     of_direction = torch.zeros(len(directed))
     for batch, positions in evaluation_batches(directed, num_relations, BATCH_SIZE):
         of_batch = scorer.score(batch.heads, batch.relations)
-        of_direction[positions] = of_batch[batch.rows, batch.tails]
+        of_direction[positions] = of_batch.at(batch.rows, batch.tails)
     scores = of_direction.view(2, -1).mean(0)
     positives, negatives = scores[: len(split.facts)], scores[len(split.facts) :]
     if len(negatives) == 0:

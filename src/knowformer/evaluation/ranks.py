@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from knowformer.errors import KnowformerError
+from knowformer.queries.scores import Scores
 
 TiePolicy = Literal["realistic", "optimistic", "pessimistic"]
 TIE_POLICIES: tuple[TiePolicy, ...] = ("realistic", "optimistic", "pessimistic")
@@ -41,27 +42,46 @@ class Ranks:
 
 
 def filtered_ranks(
-    scores: Float[Tensor, "B V"],
-    known: Bool[Tensor, "B V"],
-    rows: Int[Tensor, " F"],
+    scores: Scores,
+    known: tuple[Int[Tensor, " K"], Int[Tensor, " K"]],
+    queries: Int[Tensor, " F"],
     tails: Int[Tensor, " F"],
 ) -> Ranks:
-    """Ranks answer ``tails[f]`` of query ``rows[f]`` among the candidates that are not known.
+    """Ranks answer ``tails[f]`` of query ``queries[f]`` among the candidates that are not known.
+
+    An answer that its query does not see ranks below all that it sees, tied with all others that it
+    sees neither.
 
     Args:
-        scores: one row per query, higher is better.
-        known: True at every known answer; known answers do not compete with each other.
-        rows: the query of each answer.
+        scores: of the queries; higher is better.
+        known: pairs of a query and a known answer; known answers do not compete with each other.
+        queries: the query of each answer.
         tails: the answers.
     """
-    if not torch.isfinite(scores).all():
+    if not torch.isfinite(scores.values).all():
         raise KnowformerError(
             "Expected finite scores to rank, got NaN or infinity; the model's weights are broken."
         )
-    answers = scores[rows, tails].unsqueeze(1)
+    is_known, columns = scores.mask(*known), scores.columns(queries, tails)
     # -inf is below every finite score, so what is known neither beats nor ties an answer.
-    candidates = scores.masked_fill(known, -torch.inf)[rows]
-    candidates[torch.arange(len(rows)), tails] = -torch.inf
-    higher = (candidates > answers).sum(1)
-    equal = (candidates == answers).sum(1)
+    competitors = scores.table.masked_fill(is_known, -torch.inf)[queries]
+    is_seen = columns >= 0
+    answers = competitors.new_full((len(queries), 1), -torch.inf)
+    seen = is_seen.nonzero().squeeze(1)
+    answers[seen, 0] = scores.table[queries[seen], columns[seen]]
+    competitors[seen, columns[seen]] = -torch.inf
+    higher = (competitors > answers).sum(1)
+    equal = (competitors == answers).sum(1)
+    if len(seen) < len(queries):
+        equal = torch.where(is_seen, equal, _num_unseen(scores, known)[queries] - 1)
     return Ranks((1 + higher).double(), (1 + higher + equal).double())
+
+
+def _num_unseen(
+    scores: Scores, known: tuple[Int[Tensor, " K"], Int[Tensor, " K"]]
+) -> Int[Tensor, " B"]:
+    """Returns how many entities each query does not see, and does not know as answers; at least 1."""
+    unseen = scores.num_entities - scores.is_candidate.sum(1)
+    queries, answers = known
+    outside = queries[scores.columns(queries, answers) < 0]
+    return (unseen - torch.bincount(outside, minlength=len(scores))).clamp(min=1)

@@ -34,12 +34,12 @@ class Edges:
     num_entities: int
     num_relations: int
     # Edges by receiver: those of u are offsets[u] .. offsets[u + 1].
-    offsets: Int32[Tensor, " V+1"]
+    offsets: Int32[Tensor, " {num_entities}+1"]
     sender: Int32[Tensor, " E"]
     relation: Int32[Tensor, " E"]
     message: Int32[Tensor, " E"]
     # Messages by sender: those of v are sender_offsets[v] .. sender_offsets[v + 1].
-    sender_offsets: Int32[Tensor, " V+1"]
+    sender_offsets: Int32[Tensor, " {num_entities}+1"]
     message_sender: Int32[Tensor, " M"]
     message_relation: Int32[Tensor, " M"]
     # Edges by message: those of m are message_offsets[m] .. message_offsets[m + 1].
@@ -146,7 +146,7 @@ class QueryView:
     """
 
     edges: Edges
-    offsets: Int64[Tensor, " B+1"]
+    offsets: Int64[Tensor, " {len(heads)}+1"]
     starts: Int64[Tensor, " B"]
     heads: Int64[Tensor, " B"]  # each query's head, numbered within its subgraph; or NO_HEAD
 

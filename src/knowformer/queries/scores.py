@@ -60,6 +60,12 @@ class Scores:
         is_seen = keys[at] == wanted if len(keys) else torch.zeros_like(wanted, dtype=torch.bool)
         return torch.where(is_seen, at - self.offsets[queries], -1)
 
+    def at(self, queries: Int[Tensor, " F"], entities: Int[Tensor, " F"]) -> Float[Tensor, " F"]:
+        """Returns the score of each entity for its query; -inf if the query sees it not."""
+        columns = self.columns(queries, entities)
+        scores = self.table[queries, columns.clamp(min=0)]
+        return scores.masked_fill(columns < 0, -torch.inf)
+
     def mask(self, queries: Int[Tensor, " F"], entities: Int[Tensor, " F"]) -> Bool[Tensor, "B W"]:
         """Returns True in the table at these pairs of a query and an entity that it sees."""
         mask = torch.zeros(self.table.shape, dtype=torch.bool)

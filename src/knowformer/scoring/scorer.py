@@ -5,13 +5,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from knowformer.graph.knowledge_graph import KnowledgeGraph
-from knowformer.kernels.interface import NO_HEAD, Edges, QueryView
+from knowformer.kernels.interface import NO_HEAD, Backend, Edges, QueryView
 from knowformer.model.knowformer import KnowFormer
 from knowformer.model.micro_batches import micro_batch_size
 from knowformer.model.noise import identity_noise
 from knowformer.model.relation_encoder import encode_invariantly
 from knowformer.model.run import FirstStates, query_key_vectors, run
-from knowformer.model.weights import RelationVectors, select_queries
+from knowformer.model.weights import ModelWeights, RelationVectors, select_queries
+from knowformer.queries.scores import Scores
 from knowformer.system.workers import shared_workers, torch_on_one_core
 
 SHARED_SIZE = 16  # queries of one relation that share work; more would leave threads idle
@@ -37,73 +38,77 @@ class Scorer:
         )
 
     @torch_on_one_core()
-    def score(self, heads: Int[Tensor, " B"], relations: Int[Tensor, " B"]) -> Float[Tensor, "B V"]:
+    def score(self, heads: Int[Tensor, " B"], relations: Int[Tensor, " B"]) -> Scores:
         """Returns the scores of every entity for every query."""
         if len(heads) == 0:
-            return torch.zeros(0, len(self.graph.entities))
+            return Scores.of_all(torch.zeros(0, len(self.graph.entities)))
         # Built once and kept: were they built in inference mode, training could not use them later.
         edges = self.graph.adjacency.edges
         distinct: Tensor
         distinct, row = torch.unique(relations, return_inverse=True)
         chunks = _by_relation(relations)
+        # Too few chunks to keep all threads busy: each is divided among them instead.
+        divides = len(chunks) < self._workers.threads
+        backend = self.model.backend.across(self._workers.map) if divides else self.model.backend
         with torch.inference_mode():
             vectors = encode_invariantly(self.model.encoder, distinct)
-            work = _Work(self, edges, divides_queries=len(chunks) < self._workers.threads)
+            weights = self.model.pack(self.identity_noise)
 
         def score_chunk(chunk: Tensor) -> Tensor:
             at = int(row[chunk[0]])
-            return work.score(heads[chunk], select_queries(vectors, slice(at, at + 1)))
+            of_relation = select_queries(vectors, slice(at, at + 1))
+            return _score_heads(
+                weights, edges, heads[chunk], of_relation, backend, size=self._micro_batch_size
+            )
 
-        if work.divides_queries:
-            scores = torch.cat([score_chunk(chunk) for chunk in chunks])
-        else:
-            scores = torch.cat(self._workers.map(score_chunk, chunks))
-        return scores[torch.argsort(torch.cat(chunks))].view(len(heads), -1)
+        scored = map(score_chunk, chunks) if divides else self._workers.imap(score_chunk, chunks)
+        scores = torch.empty(len(heads), edges.num_entities, dtype=weights.score.bias.dtype)
+        for chunk, of_chunk in zip(chunks, scored, strict=True):
+            scores[chunk] = of_chunk
+        return Scores.of_all(scores)
+
+    @property
+    def _micro_batch_size(self) -> int:
+        """Queries that run together: one, where the bits would depend on the others."""
+        if not self.model.is_batch_invariant:
+            return 1
+        width = self.model.config.hidden_dim
+        return micro_batch_size(SHARED_SIZE, len(self.graph.entities), width)
 
 
-class _Work:
-    """What all queries of one call have in common."""
+@torch.inference_mode()
+def _score_heads(
+    weights: ModelWeights,
+    edges: Edges,
+    heads: Int[Tensor, " b"],
+    vectors: RelationVectors,
+    backend: Backend,
+    *,
+    size: int,
+) -> Float[Tensor, "b V"]:
+    """Scores queries of one relation, ``size`` at a time; what they share is made once.
 
-    def __init__(self, scorer: Scorer, edges: Edges, *, divides_queries: bool) -> None:
-        model = scorer.model
-        self._edges = edges
-        self._weights = model.pack(scorer.identity_noise)
-        self._backend = model.backend
-        self.divides_queries = divides_queries
-        if divides_queries:
-            self._backend = model.backend.across(scorer._workers.map)
-        self._size = 1
-        if model.is_batch_invariant:
-            width = model.config.hidden_dim
-            self._size = micro_batch_size(SHARED_SIZE, edges.num_entities, width)
-
-    @torch.inference_mode()
-    def score(
-        self, heads: Int[Tensor, " b"], vectors: RelationVectors
-    ) -> Float[Tensor, "b V"]:
-        """Scores queries of one relation, a micro-batch at a time; what they share is made once.
-
-        In the first layer that is the whole query stream, and of the value stream what the head is
-        too far away from to change.
-        """
-        backend, layer = self._backend, self._weights.layers[0]
-        query_key, background = None, None
-        if layer.query_key is not None:
-            alone = QueryView.whole(self._edges, torch.tensor([NO_HEAD]))
-            hops = query_key_vectors(layer, vectors[0])
-            query_key = backend.stream(None, layer.query_key, hops, alone)
-        if len(heads) > 1:
-            background = backend.stream_background(layer.value, vectors[0].value, self._edges)
-        scores: list[Tensor] = []
-        for part in heads.split(self._size):
-            view = QueryView.whole(self._edges, part)
-            value = None
-            if background is not None:
-                value = backend.stream_near_heads(background, layer.value, vectors[0].value, view)
-            first = FirstStates(None if query_key is None else query_key.repeat(len(part), 1), value)
-            each = select_queries(vectors, torch.zeros_like(part))
-            scores.append(run(self._weights, view, each, backend, first=first).view(len(part), -1))
-        return torch.cat(scores)
+    In the first layer that is the whole query stream, and of the value stream what the head is too
+    far away from to change.
+    """
+    layer, of_layer = weights.layers[0], vectors[0]
+    query_key, background = None, None
+    if layer.query_key is not None:
+        alone = QueryView.whole(edges, torch.tensor([NO_HEAD]))
+        hops = query_key_vectors(layer, of_layer)
+        query_key = backend.stream(None, layer.query_key, hops, alone)
+    if len(heads) > 1:
+        background = backend.stream_background(layer.value, of_layer.value, edges)
+    scores: list[Tensor] = []
+    for some in heads.split(size):
+        view, value = QueryView.whole(edges, some), None
+        if background is not None:
+            value = backend.stream_near_heads(background, layer.value, of_layer.value, view)
+        of_each = None if query_key is None else query_key.repeat(len(some), 1)
+        each = select_queries(vectors, torch.zeros_like(some))
+        row_scores = run(weights, view, each, backend, first=FirstStates(of_each, value))
+        scores.append(row_scores.view(len(some), -1))
+    return torch.cat(scores)
 
 
 def _by_relation(relations: Int[Tensor, " B"]) -> list[Int[Tensor, " b"]]:

@@ -25,6 +25,7 @@ from knowformer.explanation.explanation import (
 from knowformer.explanation.find.evidence_graph import EvidenceGraph, Integers
 from knowformer.explanation.find.tracing import Prediction, Tracer
 from knowformer.kernels.interface import Edges
+from knowformer.queries.scores import Scores
 
 Ask = Callable[[Collection[int]], Standing]
 
@@ -33,7 +34,11 @@ def standing(scores: Float[Tensor, " V"], prediction: Prediction) -> Standing:
     """Returns how an answer stands among its rivals."""
     log_odds = prediction.log_odds(scores)
     at = torch.tensor([prediction.answer])
-    ranks = filtered_ranks(scores[None], ~prediction.rivals[None], torch.zeros_like(at), at)
+    known = (~prediction.rivals).nonzero().squeeze(1)
+    queries = torch.zeros_like(at)
+    ranks = filtered_ranks(
+        Scores.of_all(scores[None]), (torch.zeros_like(known), known), queries, at
+    )
     return Standing(
         score=scores[prediction.answer].item(),
         log_odds=log_odds.item(),

@@ -26,9 +26,9 @@ from knowformer.queries.batches import evaluation_batches
 from knowformer.scoring.scorer import Scorer
 from knowformer.seeding import generator
 from knowformer.system.allocator import keep_freed_memory
-from knowformer.training.config import build_config
 from knowformer.training.loop import Trainer
 from knowformer.training.plan import predicted_memory
+from knowformer.training.settings_file import build_config
 
 WARM_UPS = 2
 

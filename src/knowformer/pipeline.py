@@ -24,15 +24,11 @@ from knowformer.runs.folder import (
     update_metrics,
 )
 from knowformer.storage.atomic_files import remove_partial_files
-from knowformer.training.config import (
-    RunConfig,
-    build_config,
-    flat_settings,
-    recommended_settings,
-)
+from knowformer.training.config import RunConfig
 from knowformer.training.events import Event, read_events
 from knowformer.training.loop import Trainer
 from knowformer.training.plan import choose_batch_size
+from knowformer.training.settings_file import build_config, flat_settings, recommended_settings
 
 _logger = logging.getLogger(__name__)
 

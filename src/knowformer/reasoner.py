@@ -37,9 +37,7 @@ from knowformer.runs.folder import (
     save_calibration,
 )
 from knowformer.scoring.scorer import Scorer
-from knowformer.training.config import (
-    RunConfig,
-)
+from knowformer.training.config import RunConfig
 
 Evidence = Literal["all", "train"]
 

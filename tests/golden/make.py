@@ -14,9 +14,10 @@ import torch
 
 from knowformer.data.dataset import TrainingSplits, load_dataset
 from knowformer.training import loop
-from knowformer.training.config import RunConfig, build_config
+from knowformer.training.config import RunConfig
 from knowformer.training.events import read_events
 from knowformer.training.sampling.batches import TrainingBatches
+from knowformer.training.settings_file import build_config
 
 RECORD = Path(__file__).with_name("nations_20_steps.json")
 NUM_STEPS = 20

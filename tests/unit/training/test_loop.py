@@ -22,10 +22,11 @@ from knowformer.scoring.scorer import Scorer
 from knowformer.storage.tensor_files import read_tensors
 from knowformer.storage.triples_io import NamedTriple
 from knowformer.training import loop
-from knowformer.training.config import RunConfig, parse_config
+from knowformer.training.config import RunConfig
 from knowformer.training.events import Event, read_events
 from knowformer.training.loop import Trainer
 from knowformer.training.sampling.epochs import TrainingGraph
+from knowformer.training.settings_file import parse_config
 
 Weights = dict[str, Tensor]
 

@@ -7,9 +7,10 @@ import torch
 
 from knowformer.data.dataset import Dataset
 from knowformer.training import plan
-from knowformer.training.config import RunConfig, parse_config
+from knowformer.training.config import RunConfig
 from knowformer.training.loop import Trainer
 from knowformer.training.plan import PREFERRED_BATCH_SIZE, choose_batch_size, predicted_memory
+from knowformer.training.settings_file import parse_config
 
 
 def test_the_batch_is_sixteen_where_memory_allows(ring: Dataset) -> None:

@@ -108,7 +108,7 @@ def training_step(
         nonlocal batches, epoch
         graph, batch = next(batches, (None, ()))
         while graph is None or len(batch) < arguments.batch_size:
-            batches, epoch = trainer.passes.epoch(generator(0, "order", epoch)), epoch + 1
+            batches, epoch = trainer.epochs.batches(generator(0, "order", epoch)), epoch + 1
             graph, batch = next(batches)
         trainer.step(graph, batch)
         return len(batch)

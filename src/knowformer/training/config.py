@@ -37,7 +37,7 @@ class TrainingConfig(BaseModel):
     """Fraction of the other edges that is hidden as well, drawn anew for each batch."""
     relation_swaps: float = Field(default=0.0, ge=0.0, le=1.0)
     """Relation permutation augmentation: fraction of the relations whose ids are permuted among
-    themselves, drawn anew for each batch. Relations with few facts then train on those of others."""
+    themselves, drawn anew for each batch. Rare relations then train on the facts of others."""
     loss: LossName = "cross_entropy"
     """cross_entropy over all entities, or binary against sampled negatives."""
     num_negatives: int = Field(default=256, ge=1)

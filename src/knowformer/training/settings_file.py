@@ -1,4 +1,4 @@
-"""Settings of a run from and to TOML: files, presets, ``key=value`` assignments, recommendations."""
+"""Settings of a run: TOML files, presets, ``key=value`` assignments, recommendations."""
 
 import tomllib
 from copy import deepcopy

@@ -21,7 +21,7 @@ TIE_POLICIES: tuple[TiePolicy, ...] = ("realistic", "optimistic", "pessimistic")
 
 @dataclass(frozen=True)
 class Ranks:
-    """Ranks of F answers; ranks start at 1."""
+    """Ranks of F answers, from 1."""
 
     optimistic: Float[Tensor, " F"]
     pessimistic: Float[Tensor, " F"]
@@ -59,7 +59,7 @@ def filtered_ranks(
             "Expected finite scores to rank, got NaN or infinity; the model's weights are broken."
         )
     answers = scores[rows, tails].unsqueeze(1)
-    # -inf is below every finite score, so what is known neither beats nor ties an answer.
+    # -inf is below every finite score, so known answers neither beat nor tie an answer.
     candidates = scores.masked_fill(known, -torch.inf)[rows]
     candidates[torch.arange(len(rows)), tails] = -torch.inf
     higher = (candidates > answers).sum(1)

@@ -26,9 +26,9 @@ from knowformer.queries.batches import evaluation_batches
 from knowformer.scoring.scorer import Scorer
 from knowformer.seeding import generator
 from knowformer.system.allocator import keep_freed_memory
-from knowformer.training.config import build_config
 from knowformer.training.loop import Trainer
 from knowformer.training.plan import predicted_memory
+from knowformer.training.settings_file import build_config
 
 WARM_UPS = 2
 
@@ -108,7 +108,7 @@ def training_step(
         nonlocal batches, epoch
         graph, batch = next(batches, (None, ()))
         while graph is None or len(batch) < arguments.batch_size:
-            batches, epoch = trainer.passes.epoch(generator(0, "order", epoch)), epoch + 1
+            batches, epoch = trainer.epochs.batches(generator(0, "order", epoch)), epoch + 1
             graph, batch = next(batches)
         trainer.step(graph, batch)
         return len(batch)

@@ -1,12 +1,13 @@
-"""``train``: makes a run folder, or goes on with one, and returns a reasoner on it."""
+"""``train``: makes a run folder, or resumes one, and returns a reasoner on it."""
 
 import logging
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from knowformer.data.dataset import Dataset, catalogue_name, load_dataset
+from knowformer.calibration.calibrate import calibrate_model
+from knowformer.data.dataset import Dataset, TrainingSplits, catalogue_name, load_dataset
+from knowformer.data.holdout import hold_out
 from knowformer.errors import BundleError, ConfigError, DataError
 from knowformer.model.knowformer import KnowFormer
 from knowformer.plots.learning_curve import can_draw, draw_learning_curve
@@ -17,6 +18,7 @@ from knowformer.runs.folder import (
     load_config,
     load_run_dataset,
     read_metrics,
+    save_calibration,
     save_validated_weights,
     save_weights,
     sole_trainer,
@@ -24,15 +26,11 @@ from knowformer.runs.folder import (
     update_metrics,
 )
 from knowformer.storage.atomic_files import remove_partial_files
-from knowformer.training.config import (
-    RunConfig,
-    build_config,
-    flat_settings,
-    recommended_settings,
-)
-from knowformer.training.events import Event, read_events
+from knowformer.training.config import RunConfig
+from knowformer.training.events import Event, ValidationEvent, read_events
 from knowformer.training.loop import Trainer
 from knowformer.training.plan import choose_batch_size
+from knowformer.training.settings_file import build_config, flat_settings, recommended_settings
 
 _logger = logging.getLogger(__name__)
 
@@ -53,15 +51,15 @@ def train(
         graph: a catalogue name, a folder, a triples file, or a data set already loaded; may be None
             when resuming, as the run folder has all facts.
         out: the run folder.
-        config: the settings; if not given, the defaults with what is recommended for the graph.
-        resume: go on with the run in ``out`` if there is one; its settings must be the same.
-        on_event: called with each event of training.
+        config: the settings; by default those recommended for the graph.
+        resume: resume the run in ``out`` if there is one; its settings must be the same.
+        on_event: called with each event of the run.
         keep_validations: keep the weights of every validation, not only those chosen; see
             ``runs.folder.load_validated_weights``.
         calibrate: fit probabilities to the validation facts once training is over.
 
     Returns:
-        A reasoner with the weights that did best on validation.
+        A reasoner with the weights of the best checkpoint.
     """
     folder = Path(out)
     resume = resume and holds_run(folder)
@@ -79,7 +77,7 @@ def train(
         start_run(folder, config, dataset)
 
     with sole_trainer(folder):
-        _run_to_its_end(
+        model = _run_to_its_end(
             folder,
             dataset,
             config,
@@ -88,7 +86,7 @@ def train(
             on_event=on_event,
         )
         if calibrate:
-            _calibrate_once(folder, config.threads, on_event)
+            _calibrate_once(folder, model, dataset, config, on_event)
     return Reasoner.from_pretrained(folder, threads=config.threads)
 
 
@@ -100,36 +98,46 @@ def _run_to_its_end(
     resume: bool,
     keep_validations: bool,
     on_event: Callable[[Event], None] | None,
-) -> None:
-    """Trains from the start or from the last checkpoint."""
+) -> KnowFormer:
+    """Trains from the start or from the last checkpoint, and returns the best checkpoint."""
     if resume:
         remove_partial_files(folder)
 
-    def keep_best(model: KnowFormer, event: Event) -> None:
+    def save_best(model: KnowFormer, event: ValidationEvent) -> None:
         save_weights(folder, model)
-        update_metrics(folder, {"best_validation": _public(event)})
+        update_metrics(folder, {"best_validation": _metrics(event)})
 
-    def keep(model: KnowFormer, event: Event) -> None:
+    def keep(model: KnowFormer, event: ValidationEvent) -> None:
         save_validated_weights(folder, model, event["step"])
 
     trainer = Trainer(
-        dataset.for_training(),
+        training_splits(dataset, config),
         config,
         folder,
         on_event=on_event,
-        on_best=keep_best,
+        on_best=save_best,
         on_validated=keep if keep_validations else None,
     )
-    goes_on = resume and (folder / "checkpoint.safetensors").exists()
-    if on_event is not None and not goes_on:
-        plan = trainer.plan()
-        on_event({"kind": "plan", "fits": plan.fits, **asdict(plan)})
-    trainer.run(resume=goes_on)
-    save_weights(folder, trainer.model)
+    has_checkpoint = resume and (folder / "checkpoint.safetensors").exists()
+    if on_event is not None and not has_checkpoint:
+        on_event(trainer.plan().event())
+    model = trainer.run(resume=has_checkpoint)
+    save_weights(folder, model)
     if "best_validation" not in read_metrics(folder):
         best = {"step": trainer.counters.best_step, "valid_mrr": trainer.counters.best_mrr}
         update_metrics(folder, {"best_validation": best})
     _draw_curve(folder, title=f"{dataset.name}, seed {config.seed}")
+    return model
+
+
+def training_splits(dataset: Dataset, config: RunConfig) -> TrainingSplits:
+    """Returns the facts that a run trains and validates on, with its validation holdout."""
+    return hold_out(
+        dataset.for_training(),
+        entities=config.training.validation_region,
+        relations=config.training.validation_relations,
+        seed=config.seed,
+    )
 
 
 def _draw_curve(folder: Path, *, title: str) -> None:
@@ -139,29 +147,44 @@ def _draw_curve(folder: Path, *, title: str) -> None:
 
 
 def _with_batch_size(config: RunConfig, dataset: Dataset) -> RunConfig:
-    """Chosen once and stored: a resumed run goes on with it, on whatever machine."""
+    """Fixes the batch size, so that a resumed run has the same one on any machine."""
     size = config.training.batch_size or choose_batch_size(config, dataset.train.graph)
     training = config.training.model_copy(update={"batch_size": size})
     return config.model_copy(update={"training": training})
 
 
-def _calibrate_once(folder: Path, threads: int, on_event: Callable[[Event], None] | None) -> None:
-    """Fits probabilities at the end of a run, unless that was done."""
+def _calibrate_once(
+    folder: Path,
+    model: KnowFormer,
+    dataset: Dataset,
+    config: RunConfig,
+    on_event: Callable[[Event], None] | None,
+) -> None:
+    """Calibrates a finished run, unless it is calibrated already."""
     if load_calibration(folder) is not None:
         return
 
-    def tell(done: int, total: int) -> None:
+    def report(done: int, total: int) -> None:
         if on_event is not None:
             on_event({"kind": "calibration", "done": done, "total": total})
 
     try:
-        Reasoner.from_pretrained(folder, threads=threads).calibrate(progress=tell)
+        calibration = calibrate_model(
+            model,
+            dataset,
+            link_function=config.training.link_function,
+            seed=config.seed,
+            threads=config.threads,
+            progress=report,
+        )
     except DataError as error:
         _logger.info("Probabilities are not calibrated. %s", error)
+    else:
+        save_calibration(folder, calibration)
 
 
 def recommended_config(graph: str | Path | Dataset) -> RunConfig:
-    """Returns the settings of a run for which none were given."""
+    """Returns the settings of a run that was given none."""
     name = None if isinstance(graph, Dataset) else catalogue_name(graph)
     return build_config(defaults=recommended_settings(name))
 
@@ -195,5 +218,6 @@ def _check_same_graph(
         )
 
 
-def _public(event: Event) -> dict[str, Any]:
-    return {key: value for key, value in event.items() if key not in {"kind", "best"}}
+def _metrics(event: ValidationEvent) -> dict[str, Any]:
+    left_out = {"kind", "best", "elapsed_seconds"}
+    return {key: value for key, value in event.items() if key not in left_out}

@@ -12,10 +12,9 @@ from knowformer.answering.engine import Engine, Options
 from knowformer.answering.missing import Sweep, find_missing_facts
 from knowformer.answering.questions import Question, build_question, question_parts
 from knowformer.answering.results import Answers, AnswerStream, MissingFacts
+from knowformer.calibration.calibrate import calibrate_model
 from knowformer.calibration.calibration import Calibration
 from knowformer.calibration.calibrator import Judge
-from knowformer.calibration.fit import fit_calibration
-from knowformer.calibration.sample import OwnProbability
 from knowformer.data.dataset import (
     load_dataset,
     load_graph,
@@ -35,10 +34,6 @@ from knowformer.runs.folder import (
     Bundle,
     load_bundle,
     save_calibration,
-)
-from knowformer.scoring.scorer import Scorer
-from knowformer.training.config import (
-    RunConfig,
 )
 
 Evidence = Literal["all", "train"]
@@ -72,7 +67,7 @@ class Reasoner:
             bundle.model,
             graph,
             known_facts=known_facts,
-            judge=Judge(bundle.calibration, _own_probability(bundle.config), graph.relations),
+            judge=Judge(bundle.calibration, bundle.config.training.link_function, graph.relations),
             labels=self.labels,
             seed=bundle.config.seed,
             threads=threads,
@@ -221,18 +216,16 @@ class Reasoner:
         Raises:
             DataError: there are too few validation facts.
         """
-        valid = self.dataset.for_training().valid
-        same_graph = self.dataset.test.graph is valid.graph
-        calibration = fit_calibration(
-            Scorer(self.model, valid.graph, seed=self.config.seed, threads=self._threads),
-            valid,
-            own=_own_probability(self.config),
+        own = self.config.training.link_function
+        calibration = calibrate_model(
+            self.model,
+            self.dataset,
+            link_function=own,
             seed=self.config.seed,
-            num_test_facts=len(self.dataset.test.facts) if same_graph else 0,
+            threads=self._threads,
             progress=progress,
         )
         self.calibration = save_calibration(self.folder, calibration)
-        own = _own_probability(self.config)
         self._engine.use(Judge(self.calibration, own, self.graph.relations))
         return self.calibration
 
@@ -315,11 +308,6 @@ class Reasoner:
         if graph is not None:
             dataset = load_dataset(graph, seed=seed, relations=self.dataset.relations)
         return measure_test_set(self.model, dataset, num_predictions, seed=seed, progress=progress)
-
-
-def _own_probability(config: RunConfig) -> OwnProbability:
-    """What the loss makes of scores."""
-    return "softmax" if config.training.loss == "cross_entropy" else "sigmoid"
 
 
 def _options(k: int, new_only: bool, samples: int) -> Options:

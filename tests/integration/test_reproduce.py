@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from knowformer.data.dataset import load_dataset
 from knowformer.interfaces.cli import app
 from knowformer.runs.folder import load_config
-from knowformer.training import config as training_config
+from knowformer.training import settings_file
 
 TINY = """
 [settings.model]
@@ -160,7 +160,7 @@ def test_train_says_which_recommended_settings_it_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: list[str]
 ):
     advised = {"nations": {"model": {"num_random_features": 5, "hidden_dim": 32}}}
-    monkeypatch.setattr(training_config, "_recommended", lambda: advised)
+    monkeypatch.setattr(settings_file, "_recommended", lambda: advised)
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(app, ["train", "nations", "--out", "run", *tiny])
     assert done.exit_code == 0, done.output

@@ -1,4 +1,4 @@
-"""Walk a split, rank every fact both ways, return a report."""
+"""Evaluate a split: rank every fact in both directions and return a report."""
 
 import shlex
 import sys
@@ -15,7 +15,7 @@ from knowformer.data.dataset import Dataset, Split
 from knowformer.evaluation.link_prediction import auroc, average_precision, sample_unlinked
 from knowformer.evaluation.metrics import rank_metrics
 from knowformer.evaluation.ranks import Ranks, filtered_ranks
-from knowformer.evaluation.report import EvaluationReport, Protocol, metrics_by_policy
+from knowformer.evaluation.report import EvaluationProtocol, EvaluationReport, metrics_by_policy
 from knowformer.graph.categories import CATEGORIES, relation_categories
 from knowformer.graph.inverse import base_relation, is_inverse, with_inverse_facts
 from knowformer.graph.knowledge_graph import KnowledgeGraph
@@ -41,8 +41,8 @@ def rank_split(
     """Ranks every fact of a split in both directions.
 
     Returns:
-        Ranks, the directed facts they belong to (inverse relations ask for heads), and how many
-        distinct queries were scored: facts that share (head, relation) share one pass.
+        Ranks, the directed facts that they belong to (inverse relations ask for heads), and the
+        number of distinct queries: facts with the same (head, relation) are scored together.
     """
     graph = split.graph
     num_relations = len(graph.relations)
@@ -81,10 +81,10 @@ def evaluate(
         dataset: gives the split, its graph, its filter and the training facts.
         split_name: ``test``, ``valid`` or ``train``.
         seed: of the identity noise.
-        threads: CPU threads, 0 for all cores; they change the speed, not the numbers.
+        threads: CPU threads, 0 for all cores.
         progress: called with facts done and facts in all.
         trained_on: the graph the model was trained on, if it is not the data set's training graph.
-        calibration: the model's, to be judged as well; not on ``train``, whose facts it sees.
+        calibration: the model's, to be measured as well; not on ``train``, whose facts it sees.
     """
     started = time.perf_counter()
     split = dataset.split(split_name)
@@ -120,10 +120,10 @@ def _calibration(
 
 
 def predict_links(scorer: Scorer, split: Split, seed: int) -> dict[str, float] | None:
-    """Scores the split's facts and as many pairs that are not linked, each from both its ends.
+    """Scores the split's facts and as many unlinked pairs, each in both directions.
 
     Returns:
-        AUROC, average precision and the number of pairs; None if there are several relations.
+        AUROC, average precision and the number of negatives; None if there are several relations.
     """
     num_relations = len(split.graph.relations)
     if num_relations != 1:
@@ -164,15 +164,15 @@ def _by_category(
 
 def _protocol(
     dataset: Dataset, split: Split, num_queries: int, seed: int, *, trained_on: KnowledgeGraph
-) -> Protocol:
-    return Protocol(
+) -> EvaluationProtocol:
+    return EvaluationProtocol(
         dataset=dataset.name,
         split=split.name,
         setting=_setting(split, trained_on),
         num_facts=len(split.facts),
         num_queries=num_queries,
         num_candidates=len(split.graph.entities),
-        filter=f"known facts removed from the candidates: {_known_parts(dataset, split)}",
+        filter=f"known facts removed from the candidates: {_filter_splits(dataset, split)}",
         selection="weights chosen on validation facts alone",
         noise=f"repeatable, seed {seed}",
     )
@@ -186,9 +186,9 @@ def _setting(split: Split, trained_on: KnowledgeGraph) -> str:
     return setting
 
 
-def _known_parts(dataset: Dataset, split: Split) -> str:
-    """Names the parts of the split's own graph that its filter is made of."""
+def _filter_splits(dataset: Dataset, split: Split) -> str:
+    """Names the splits whose facts are the filter: those on the same graph."""
     if dataset.is_inductive and split.graph is dataset.train.graph:
-        parts = [part.name for part in (dataset.train, dataset.valid) if part.graph is split.graph]
-        return " + ".join(parts)
+        splits = (dataset.train, dataset.valid)
+        return " + ".join(other.name for other in splits if other.graph is split.graph)
     return "train + valid + test"

@@ -22,7 +22,7 @@ TIE_POLICIES: tuple[TiePolicy, ...] = ("realistic", "optimistic", "pessimistic")
 
 @dataclass(frozen=True)
 class Ranks:
-    """Ranks of F answers; ranks start at 1."""
+    """Ranks of F answers, from 1."""
 
     optimistic: Float[Tensor, " F"]
     pessimistic: Float[Tensor, " F"]

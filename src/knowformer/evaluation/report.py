@@ -15,8 +15,8 @@ METRIC_NAMES = ("mrr", *(f"hits@{k}" for k in HITS_AT), "mr")
 SHOWN_POLICIES: tuple[TiePolicy, ...] = ("realistic", "pessimistic", "optimistic")
 
 
-class Protocol(BaseModel):
-    """How the numbers were made; without this they mean nothing."""
+class EvaluationProtocol(BaseModel):
+    """How the metrics were computed; heads every report."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -34,11 +34,11 @@ class Protocol(BaseModel):
 
 
 class EvaluationReport(Tabular, BaseModel):
-    """Metrics under each tie policy; ``head`` and ``tail`` are the sides that were asked for."""
+    """Metrics under each tie policy; ``head`` and ``tail`` are by the side asked for."""
 
     model_config = ConfigDict(frozen=True)
 
-    protocol: Protocol
+    protocol: EvaluationProtocol
     realistic: Metrics
     optimistic: Metrics
     pessimistic: Metrics
@@ -46,9 +46,9 @@ class EvaluationReport(Tabular, BaseModel):
     tail: MetricsByPolicy
     categories: dict[str, dict[str, Any]]
     link_prediction: dict[str, float] | None
-    """AUROC and average precision; only of graphs with one relation."""
+    """AUROC and average precision, for graphs with a single relation."""
     calibration: CalibrationReport | None = None
-    """How well probabilities keep their word, if the run has a calibration."""
+    """Calibration quality, if the run is calibrated."""
     seconds: float
     command: str
 
@@ -58,7 +58,7 @@ class EvaluationReport(Tabular, BaseModel):
         return self.realistic["mrr"]
 
     def table(self) -> TableView:
-        """Returns the metrics by tie policy, side and relation category, under their protocol."""
+        """Returns the metrics by tie policy, side and relation category as a table."""
         named = [(policy, getattr(self, policy)) for policy in SHOWN_POLICIES]
         named += [("head side", self.head["realistic"]), ("tail side", self.tail["realistic"])]
         for category, row in self.categories.items():
@@ -79,18 +79,18 @@ class EvaluationReport(Tabular, BaseModel):
         return TableView(title, columns, rows, self._caption(), sections=frozenset({2, 4}))
 
     def _caption(self) -> str:
-        protocol, parts = self.protocol, list[str]()
+        protocol, notes = self.protocol, list[str]()
         if self.link_prediction:
             auroc, precision = (self.link_prediction[n] for n in ("auroc", "average_precision"))
-            parts.append(f"AUROC {auroc:.3f}, average precision {precision:.3f}")
+            notes.append(f"AUROC {auroc:.3f}, average precision {precision:.3f}")
         if self.calibration:
             error = self.calibration.expected_calibration_error
-            parts.append(
+            notes.append(
                 f"expected calibration error {error.after:.4f} (the model's own probabilities: "
                 f"{error.before:.4f})"
             )
-        parts += [protocol.setting, protocol.filter, protocol.selection, f"{self.seconds:.1f} s"]
-        return "; ".join(parts)
+        notes += [protocol.setting, protocol.filter, protocol.selection, f"{self.seconds:.1f} s"]
+        return "; ".join(notes)
 
 
 def metrics_by_policy(ranks: Ranks) -> MetricsByPolicy:

@@ -36,7 +36,8 @@ from knowformer.plots.reliability_diagram import draw_reliability
 from knowformer.reasoner import Reasoner
 from knowformer.runs.folder import read_metrics, update_metrics
 from knowformer.system.allocator import keep_freed_memory
-from knowformer.training.config import RunConfig, build_config, recommended_settings
+from knowformer.training.config import RunConfig
+from knowformer.training.settings_file import build_config, recommended_settings
 
 app = typer.Typer(
     help="Reason over knowledge graphs: train a KnowFormer, evaluate it, ask it questions.",

@@ -18,7 +18,7 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from knowformer.training.events import Event
+from knowformer.training.events import Event, PlanEvent, TrainingEvent, ValidationEvent
 
 PLAIN_LINE_SECONDS = 15.0
 
@@ -69,7 +69,7 @@ class TrainingDisplay:
         else:
             self._show_training(event)
 
-    def _show_plan(self, event: Event) -> None:
+    def _show_plan(self, event: PlanEvent) -> None:
         free = event["available_bytes"]
         self._console.print(
             f"plan  {event['num_queries']:,} queries an epoch, {event['batch_size']} a step, "
@@ -88,7 +88,7 @@ class TrainingDisplay:
                 soft_wrap=True,
             )
 
-    def _show_validation(self, event: Event) -> None:
+    def _show_validation(self, event: ValidationEvent) -> None:
         self._validation = f"{event['valid_mrr']:.3f}"
         mark = "  [bold green]kept[/]" if event["best"] else ""
         self._console.print(
@@ -99,7 +99,7 @@ class TrainingDisplay:
         )
         self._progress.update(self._task, validation=self._validation)
 
-    def _show_training(self, event: Event) -> None:
+    def _show_training(self, event: TrainingEvent) -> None:
         fields = {
             "epoch": str(event["epoch"] + 1),
             "loss": f"{event['loss']:.3f}",

@@ -109,7 +109,10 @@ class CpuBackend(ReferenceBackend):
         start, hops, edges = weights.start, weights.hops, view.edges
         if not _fits(start.extra) or not hops:
             return super().stream_near_heads(background, weights, relation_vectors, view)
-        vectors, matrices = _stacked([h.vectors for h in hops]), _stacked([h.matrices for h in hops])
+        vectors, matrices = (
+            _stacked([h.vectors for h in hops]),
+            _stacked([h.matrices for h in hops]),
+        )
         relations = torch.cat(tuple(relation_vectors))
         out = start.extra.new_empty(view.num_rows, start.extra.shape[-1])
         compiled_kernel("near_heads_forward", start.extra.shape[-1])(
@@ -384,9 +387,7 @@ class _Attend(Function):
         of_rows = {"query_key": query_key, "values": values, "segments": view.offsets}
         weights = {"vectors": vectors, "matrices": matrices, "num_queries": len(view)}
         arguments = {**of_rows, **weights, **_dropout_arguments(dropout)}
-        sums = _attention_sums(
-            parallel_map, view, width, width // num_heads, **of_rows, **weights
-        )
+        sums = _attention_sums(parallel_map, view, width, width // num_heads, **of_rows, **weights)
         out = torch.empty_like(states)
         _by_rows(
             compiled_kernel("attend_forward", width, width // num_heads), parallel_map, view,

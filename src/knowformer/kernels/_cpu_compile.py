@@ -19,7 +19,7 @@ import torch
 from numba import cfunc, types
 from torch import Tensor
 
-from knowformer.kernels._arguments import DTYPES, NUMBERS, arguments_of, check_call, size_of
+from knowformer.kernels._arguments import DTYPES, arguments_of, check_call, size_of
 from knowformer.kernels._cpu_stages import BLOCK
 from knowformer.kernels._vectors import rows_of
 
@@ -44,7 +44,9 @@ class Kernel:
         self._arguments = arguments_of(name)
         self._sizes = {"D": width, "C": head_width, "H": width // head_width, "BLOCK": BLOCK}
         self._compiled = _compile(name, self._sizes)
-        prototype = ctypes.CFUNCTYPE(None, *(_C_TYPES.get(a.kind, ctypes.c_void_p) for a in self._arguments))
+        prototype = ctypes.CFUNCTYPE(
+            None, *(_C_TYPES.get(a.kind, ctypes.c_void_p) for a in self._arguments)
+        )
         self._call = prototype(self._compiled.address)
 
     def __call__(self, **values: Tensor | float | None) -> None:

@@ -1,7 +1,7 @@
 """Kernels of a stream's input, and of a whole stream near its queries' heads.
 
-    hidden_u = relu(x_u @ w1 + extra_u + indicator if u is the head)
-    z_u = hidden_u @ w2 + bias
+hidden_u = relu(x_u @ w1 + extra_u + indicator if u is the head)
+z_u = hidden_u @ w2 + bias
 """
 
 # pyright: basic
@@ -185,7 +185,9 @@ def near_heads_forward(
         copy(scratch, BLOCK, near, 0, 1)
         for k in range(hops):
             hop_vectors = shifted(vectors, k * num_vectors)
-            prepare_update(hop_vectors, shifted(matrices, k * num_maps * d), prepared, num_maps, norm)
+            prepare_update(
+                hop_vectors, shifted(matrices, k * num_maps * d), prepared, num_maps, norm
+            )
             changed, reached = pick(counts, k), pick(counts, k + 1)
             before = shifted(background, k * num_entities)
             for first in range(0, reached, BLOCK):

@@ -140,9 +140,9 @@ def _in_order(model: KnowFormer) -> Iterator[nn.Module]:
 # Where version 0.1 kept the weights of the relation encoder.
 _OLD_NAMES = (
     (r"^query_relations\.", r"encoder.query_relations."),
-    (r"^layers\.(\d+)\.query_key_stream\.relation_vectors\.project\.", r"encoder.layers.\1.query_key."),
-    (r"^layers\.(\d+)\.value_stream\.relation_vectors\.(\d+)\.project\.", r"encoder.layers.\1.value.\2."),
-)  # fmt: skip
+    (r"^(layers\.\d+)\.query_key_stream\.relation_vectors\.project", r"encoder.\1.query_key"),
+    (r"^(layers\.\d+)\.value_stream\.relation_vectors\.(\d+)\.project", r"encoder.\1.value.\2"),
+)
 
 
 def _rename_old_weights(module: nn.Module, state: dict[str, Tensor], *_: Any) -> None:

@@ -1,10 +1,11 @@
 """A run's learning curve as a picture, from its events alone."""
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from knowformer.storage.atomic_files import atomic_path
-from knowformer.training.events import Event
+from knowformer.training.events import RecordedEvent
 
 HOW_TO_GET_PLOTS = "no picture: matplotlib is not installed (pip install 'knowformer[plots]')"
 
@@ -14,7 +15,7 @@ def can_draw() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def draw_learning_curve(events: list[Event], path: Path, *, title: str) -> None:
+def draw_learning_curve(events: Sequence[RecordedEvent], path: Path, *, title: str) -> None:
     """Draws loss and validation MRR over minutes, the chosen weights marked."""
     from matplotlib.figure import Figure  # heavy, and an extra: loaded only to draw
 

@@ -48,9 +48,7 @@ class Scores:
             return torch.ones(self.table.shape, dtype=torch.bool)
         return torch.arange(self._num_columns) < self.offsets.diff()[:, None]
 
-    def columns(
-        self, queries: Int[Tensor, " F"], entities: Int[Tensor, " F"]
-    ) -> Int[Tensor, " F"]:
+    def columns(self, queries: Int[Tensor, " F"], entities: Int[Tensor, " F"]) -> Int[Tensor, " F"]:
         """Returns in which column each entity stands for its query; -1 if the query sees it not."""
         if self.entities is None:
             return entities

@@ -29,12 +29,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from knowformer.data.dataset import catalogue_name
 from knowformer.errors import ConfigError, suggest
-from knowformer.training.config import (
-    RunConfig,
-    merge_settings,
-    parse_config,
-    recommended_settings,
-)
+from knowformer.training.config import RunConfig
+from knowformer.training.settings_file import merge_settings, parse_config, recommended_settings
 
 Kind = Literal["ranking", "validation", "selection", "paths", "attention", "bound", "expressivity"]
 """What an experiment does:

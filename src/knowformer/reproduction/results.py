@@ -18,7 +18,8 @@ from knowformer.errors import BundleError, ConfigError
 from knowformer.evaluation.report import EvaluationReport
 from knowformer.reproduction.experiment import Experiment, Kind, Published, StudyOptions
 from knowformer.runs.folder import write_json
-from knowformer.training.config import RunConfig, parse_config
+from knowformer.training.config import RunConfig
+from knowformer.training.settings_file import parse_config
 
 FORMAT_VERSION = 1
 

@@ -41,7 +41,8 @@ from knowformer.data.labels import Labels
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.model.knowformer import KnowFormer
 from knowformer.storage.tensor_files import read_tensors, write_tensors
-from knowformer.training.config import RunConfig, parse_config, to_toml
+from knowformer.training.config import RunConfig
+from knowformer.training.settings_file import parse_config, to_toml
 
 _logger = logging.getLogger(__name__)
 

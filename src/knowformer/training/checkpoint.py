@@ -1,9 +1,8 @@
-"""A checkpoint: one safetensors file of weights (with average and best), moments and counters."""
+"""Checkpoint: one safetensors file of weights, EMA, best weights, Adam's moments and counters."""
 
 import json
-import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 import torch
@@ -15,47 +14,49 @@ from knowformer.storage.tensor_files import read_metadata, read_tensors, write_t
 
 @dataclass
 class Counters:
-    """Where a run stands. Everything random is derived from the seed and these."""
+    """State of a run besides its tensors. All randomness is derived from the seed and these."""
 
+    # Schedule
     step: int = 0
+    """Steps done."""
     epoch: int = 0
+    """Epochs begun before the current one; seeds its order. A partitioned epoch takes fewer steps
+    than ``steps_per_epoch``, as facts across partitions are left out."""
     batch_in_epoch: int = 0
     epoch_in_regions: bool = True
-    """Whether the present epoch is trained on regions, if the graph is cut into any."""
+    """Whether the current epoch trains on partitions, if the graph is partitioned at all."""
     steps_per_epoch: int = 0
-    """0 in checkpoints from before it was recorded."""
+    """Of the whole graph; 0 in checkpoints from before it was recorded."""
     elapsed_seconds: float = 0.0
+    finished: bool = False
+    # Selection
     best_mrr: float = -1.0
+    """Of the best checkpoint, which may be slightly below the record."""
     best_step: int = 0
     validated_step: int = -1
     record_mrr: float = -1.0
+    """Highest validation MRR so far."""
     record_reciprocal_ranks: list[float] = field(default_factory=list[float])
     validations_since_record: int = 0
+    # Recorder
     event_bytes: int = 0
-    finished: bool = False
+    """Length of events.jsonl."""
     recent_losses: list[float] = field(default_factory=list[float])
+    """Of the steps since the last training event."""
 
     @property
     def epochs_done(self) -> float:
-        """Passes over the training queries so far, the present one in part."""
+        """Epochs done, counted in steps; fractional."""
         if not self.steps_per_epoch:
             return float(self.epoch)
         return self.step / self.steps_per_epoch
-
-    @property
-    def epoch_of_step(self) -> int:
-        """The epoch of the last step by the count of steps, from 0; ``epoch`` numbers orders.
-
-        A pass over regions takes fewer steps, as facts between two of them are left out.
-        """
-        return max(math.ceil(self.epochs_done) - 1, 0)
 
 
 def save_checkpoint(
     path: Path,
     model: nn.Module,
     optimizer: torch.optim.Adam,
-    kept: Mapping[str, Mapping[str, Tensor]],
+    others: Mapping[str, Mapping[str, Tensor]],
     counters: Counters,
 ) -> None:
     """Writes a checkpoint atomically: after ``kill -9`` the file is the old or the new one.
@@ -64,12 +65,12 @@ def save_checkpoint(
         path: the file.
         model: gives the weights.
         optimizer: gives their moments.
-        kept: other weights of the same model by what they are, such as ``best``.
+        others: further weights of the same model under their names, such as ``best``.
         counters: go into the header.
     """
     tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
-    for what, weights in kept.items():
-        tensors |= {f"{what}.{name}": value for name, value in weights.items()}
+    for other, weights in others.items():
+        tensors |= {f"{other}.{name}": value for name, value in weights.items()}
     for name, parameter in model.named_parameters():
         for key, value in optimizer.state.get(parameter, {}).items():
             tensors[f"adam.{key}.{name}"] = value
@@ -77,18 +78,18 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    path: Path, model: nn.Module, optimizer: torch.optim.Adam
-) -> tuple[dict[str, dict[str, Tensor]], Counters]:
-    """Restores model and optimiser in place.
+    path: Path, model: nn.Module, optimizer: torch.optim.Adam, counters: Counters
+) -> dict[str, dict[str, Tensor]]:
+    """Restores model, optimiser and counters in place.
 
     Returns:
-        Other weights that were kept, by what they are, and the counters.
+        The further weights under their names.
 
     Raises:
         BundleError: the file is missing or broken.
     """
     tensors, metadata = read_tensors(path)
-    counters = _parse_counters(path, metadata)
+    stored = _parse_counters(path, metadata)
     try:
         model.load_state_dict(_under("model.", tensors))
     except RuntimeError as error:
@@ -104,12 +105,14 @@ def load_checkpoint(
         }
         if state:
             optimizer.state[parameter] = state
+    for entry in fields(Counters):
+        setattr(counters, entry.name, getattr(stored, entry.name))
     others = {name.split(".")[0] for name in tensors} - {"model", "adam"}
-    return {what: _under(f"{what}.", tensors) for what in others}, counters
+    return {other: _under(f"{other}.", tensors) for other in others}
 
 
 def read_counters(path: Path) -> Counters:
-    """Reads where a run stands, without its weights.
+    """Reads the counters without the weights.
 
     Raises:
         BundleError: the file is missing or broken.

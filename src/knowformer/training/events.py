@@ -1,37 +1,101 @@
-"""events.jsonl: an append-only record of a run, one JSON object a line."""
+"""Events of a run, one type per kind, and events.jsonl, which has one of them a line.
+
+    plan         memory and time that the run will take; reported, not recorded
+    training     loss and speed since the last such line
+    validation   metrics of the validation facts, and whether this is the best checkpoint so far
+    calibration  progress of the calibration after training; reported, not recorded
+
+Events are plain dictionaries: their keys are those of the JSON lines.
+"""
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Literal, TypedDict
 
 from knowformer.errors import StorageError
 
-Event = dict[str, Any]
+
+class TrainingEvent(TypedDict):
+    """Training since the last event of this kind."""
+
+    kind: Literal["training"]
+    step: int
+    epoch: int
+    """From 0."""
+    loss: float
+    """Mean over the steps since the last event."""
+    queries_per_second: float
+    learning_rate: float
+    progress: float
+    """Fraction of the run that is done."""
+    seconds_left: float
+    elapsed_seconds: float
+
+
+ValidationEvent = TypedDict(
+    "ValidationEvent",
+    {
+        "kind": Literal["validation"],
+        "step": int,
+        "epoch": int,
+        "valid_mrr": float,
+        "valid_hits@1": float,
+        "valid_hits@10": float,
+        "best": bool,
+        "elapsed_seconds": float,
+    },
+)
+
+
+class PlanEvent(TypedDict):
+    """The fields of ``training.plan.Plan``, and whether memory suffices."""
+
+    kind: Literal["plan"]
+    fits: bool
+    batch_size: int
+    micro_batch_size: int
+    threads: int
+    memory_bytes: float
+    available_bytes: float | None
+    num_queries: int
+    seconds_per_epoch: float
+
+
+class CalibrationEvent(TypedDict):
+    """Queries scored for the calibration."""
+
+    kind: Literal["calibration"]
+    done: int
+    total: int
+
+
+RecordedEvent = TrainingEvent | ValidationEvent
+Event = RecordedEvent | PlanEvent | CalibrationEvent
 
 
 class EventLog:
-    """Appends events; on resume the lines written after the checkpoint are dropped."""
+    """Appends events to a file; on resume, drops the lines written after the checkpoint."""
 
     def __init__(self, path: Path, *, keep_bytes: int = 0) -> None:
         self._path = path
-        self._write(b"", mode="ab")  # makes the file
+        self._append(b"")  # makes the file
         with path.open("r+b") as file:
-            # Whole lines only: the record may have been lost or cut while the checkpoint was kept.
+            # Whole lines only: the file may have been lost or cut while the checkpoint survived.
             file.truncate(file.read(keep_bytes).rfind(b"\n") + 1)
 
     @property
     def num_bytes(self) -> int:
-        """Returns the length of the record, to be stored in a checkpoint."""
+        """Returns the file's length, for the checkpoint."""
         return self._path.stat().st_size
 
-    def append(self, event: Event) -> None:
+    def append(self, event: RecordedEvent) -> None:
         """Writes one event as one line."""
-        self._write(json.dumps(event).encode() + b"\n", mode="ab")
+        self._append(json.dumps(event).encode() + b"\n")
 
-    def _write(self, line: bytes, *, mode: str) -> None:
+    def _append(self, content: bytes) -> None:
         try:
-            with self._path.open(mode) as file:
-                file.write(line)
+            with self._path.open("ab") as file:
+                file.write(content)
         except OSError as error:
             raise StorageError(
                 f"Expected to write {self._path}, got '{error.strerror}'. Free some space; the "
@@ -39,6 +103,6 @@ class EventLog:
             ) from error
 
 
-def read_events(path: Path) -> list[Event]:
+def read_events(path: Path) -> list[RecordedEvent]:
     """Reads the events of a run."""
     return [json.loads(line) for line in path.read_text().splitlines() if line]

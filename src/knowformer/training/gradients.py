@@ -23,7 +23,6 @@ from knowformer.model.weights import (
     LayerVectors,
     ModelWeights,
     RelationVectors,
-    select_queries,
     tensors_in,
     with_tensors,
 )
@@ -136,8 +135,7 @@ class _FirstQueryStream:
         self._distinct = DistinctQueries.among(view, relations)
         self._rows = torch.searchsorted(distinct_relations, self._distinct.relations)
         self._ranges = [
-            (start, min(start + size, len(self._rows)))
-            for start in range(0, len(self._rows), size)
+            (start, min(start + size, len(self._rows))) for start in range(0, len(self._rows), size)
         ]
 
         def begin(at: tuple[int, int]) -> tuple[Sequence[Tensor], Tensor]:

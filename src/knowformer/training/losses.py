@@ -14,9 +14,9 @@ def cross_entropy_loss(
     *,
     num_facts: int,
 ) -> Float[Tensor, ""]:
-    """Mean over facts of -log softmax of the answer among it and all entities not known.
+    """Mean over facts of -log softmax of the answer against all but the known answers.
 
-    Other answers of the same query do not compete, so many answers do not push each other down.
+    Other answers of the same query do not compete with it.
     """
     negatives = scores.masked_fill(known, -torch.inf).logsumexp(1)[rows]
     answers = scores[rows, tails]
@@ -44,7 +44,7 @@ def binary_loss(
     logits = torch.zeros_like(negative_scores)
     if adversarial_temperature > 0:
         logits = negative_scores.detach() / adversarial_temperature
-    # Where every entity is known the sampled negatives are answers: they weigh nothing.
+    # Where every entity is a known answer, so are the negatives: they get no weight.
     logits = logits.masked_fill(known.gather(1, negatives), -torch.inf)
     weights = logits.softmax(1).nan_to_num(0.0)
     return positive + (weights * softplus(negative_scores)).sum() / num_queries

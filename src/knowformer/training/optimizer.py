@@ -22,9 +22,9 @@ def learning_rate(config: TrainingConfig, *, step: int, progress: float) -> floa
     """Returns the learning rate at a step.
 
     Args:
-        config: gives the schedule and its peak.
-        step: steps done, for the warm-up.
-        progress: share of the run that is over, in steps or in minutes, whichever is further.
+        config: gives the schedule and the peak.
+        step: steps done before, for the warm-up.
+        progress: fraction of the run that is done.
     """
     peak = config.learning_rate * min(1.0, (step + 1) / max(1, config.warmup_steps))
     progress = min(max(progress, 0.0), 1.0)

@@ -1,4 +1,4 @@
-"""What a run will take, told before it starts: batch size, memory and time."""
+"""Estimates of a run before it starts: batch size, memory and time per epoch."""
 
 from dataclasses import dataclass
 
@@ -9,25 +9,26 @@ from knowformer.model.micro_batches import micro_batch_size
 from knowformer.system.environment import available_memory
 from knowformer.system.workers import available_cores
 from knowformer.training.config import RunConfig
+from knowformer.training.events import PlanEvent
 
 PREFERRED_BATCH_SIZE = 16  # small enough that an epoch is many steps
-USABLE_SHARE = 0.7  # of free memory, so that a run does not push others out
-# Fitted to the peaks of benchmarks/results, so that none is above what was predicted.
+USABLE_FRACTION = 0.7  # of free memory, so that a run does not push others out
+# Fitted to the peaks of benchmarks/results, none of which is above its prediction.
 PROCESS_BYTES = 460e6  # Python, torch, compiled kernels, what the allocator keeps in reserve
 COPIES_OF_WEIGHTS = 6  # weights, gradients, Adam's two, best ones, packed
-COPIES_OF_VECTORS = 4  # relation vectors and gradients, whole and by slice
+COPIES_OF_VECTORS = 4  # relation vectors and gradients, of the batch and of micro-batches
 COPIES_OF_EDGES = 3  # sorted, compacted, and indices in between
-WORKING_TENSORS = 8  # gradients in flight of one slice
+WORKING_TENSORS = 8  # gradients in flight of one micro-batch
 TENSORS_PER_QUERY = 13  # of a batch: gradients that wait for the others, and gaps between buffers
-FORWARD_SHARE = 0.23  # of a training step's time, for a query that is only scored
+FORWARD_COST = 0.23  # of a query that is only scored, relative to one that is trained
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a run will go."""
+    """What a run will take."""
 
     batch_size: int
-    slice_size: int
+    micro_batch_size: int
     threads: int
     memory_bytes: float
     available_bytes: float | None
@@ -36,32 +37,46 @@ class Plan:
 
     @property
     def fits(self) -> bool:
-        """Whether memory is enough, as far as that is known."""
+        """Whether the memory suffices; True if the free memory is unknown."""
         return self.available_bytes is None or self.memory_bytes < self.available_bytes
+
+    def event(self) -> PlanEvent:
+        """Returns the event that reports this plan."""
+        return {
+            "kind": "plan",
+            "fits": self.fits,
+            "batch_size": self.batch_size,
+            "micro_batch_size": self.micro_batch_size,
+            "threads": self.threads,
+            "memory_bytes": self.memory_bytes,
+            "available_bytes": self.available_bytes,
+            "num_queries": self.num_queries,
+            "seconds_per_epoch": self.seconds_per_epoch,
+        }
 
 
 def choose_batch_size(config: RunConfig, graph: KnowledgeGraph) -> int:
-    """Returns the queries of a step that fit this machine's free memory, at most sixteen."""
+    """Returns how many queries per step fit into this machine's free memory, at most sixteen."""
     available, size = available_memory(), PREFERRED_BATCH_SIZE
     while size > 1 and available is not None:
-        if predicted_memory(config, graph, size) < USABLE_SHARE * available:
+        if predicted_memory(config, graph, size) < USABLE_FRACTION * available:
             break
         size //= 2
     return size
 
 
 def predicted_memory(config: RunConfig, graph: KnowledgeGraph, batch_size: int) -> float:
-    """Returns the bytes that training will hold at its peak."""
+    """Returns the peak memory of training in bytes."""
     model, training = config.model, config.training
     num_entities = len(graph.entities)
     if training.region_size and not training.whole_graph_share:
         num_entities = min(num_entities, training.region_size)
     num_relations = num_with_inverses(len(graph.relations))
     states = 4.0 * num_entities * model.hidden_dim  # of one query
-    in_slice = micro_batch_size(batch_size, num_entities, model.hidden_dim)
-    num_slices = -(-batch_size // in_slice)
-    in_flight = in_slice * min(config.threads or available_cores(), num_slices)
-    # The first query stream of a batch, as states, gradients and what its own gradient needs.
+    micro_batch = micro_batch_size(batch_size, num_entities, model.hidden_dim)
+    num_micro_batches = -(-batch_size // micro_batch)
+    in_flight = micro_batch * min(config.threads or available_cores(), num_micro_batches)
+    # The first query stream of a batch: states, gradients, and tensors saved for its backward.
     shared = min(batch_size, num_relations) * (3 + 2 * model.num_query_key_hops)
     shared += batch_size * TENSORS_PER_QUERY
     vectors = 4.0 * batch_size * num_relations * model.hidden_dim * _vector_sets(model)
@@ -78,11 +93,11 @@ def predicted_memory(config: RunConfig, graph: KnowledgeGraph, batch_size: int) 
 
 
 def _vector_sets(model: ModelConfig) -> int:
-    """How many relation vectors a relation has."""
+    """Returns how many vectors the model makes of each relation."""
     return model.num_layers * (model.num_value_hops + 1)
 
 
 def _saved_tensors(model: ModelConfig) -> float:
-    """State tensors of a query that the backward pass needs: inputs, and two for every hop."""
+    """Returns the state tensors of a query saved for backward: inputs, and two for every hop."""
     hops = model.num_query_key_hops + model.num_value_hops
     return model.num_layers * (2 * hops + 3.25)  # a quarter: dropout's bytes

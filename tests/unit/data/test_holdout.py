@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from knowformer.data.dataset import Dataset, Split, TrainingSplits
-from knowformer.data.holdout import set_region_apart, set_relations_apart
+from knowformer.data.holdout import hold_out, hold_out_entities, hold_out_relations, sample_facts
 from knowformer.errors import DataError
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.vocabulary import Vocabulary
@@ -21,7 +21,7 @@ def named(split: Split, facts: torch.Tensor) -> set[tuple[str, str, str]]:
 
 
 def test_the_two_graphs_have_no_entity_in_common(ring: Dataset) -> None:
-    splits = set_region_apart(ring.for_training(), 0.3, generator=seeded())
+    splits = hold_out_entities(ring.for_training(), 0.3, generator=seeded())
     trained = set(splits.train.graph.entities)
     apart = set(splits.valid.graph.entities)
     assert not trained & apart
@@ -31,7 +31,7 @@ def test_the_two_graphs_have_no_entity_in_common(ring: Dataset) -> None:
 
 def test_facts_keep_their_names_and_none_is_both_seen_and_asked_for(ring: Dataset) -> None:
     whole = ring.for_training()
-    splits = set_region_apart(whole, 0.3, generator=seeded())
+    splits = hold_out_entities(whole, 0.3, generator=seeded())
     allowed = named(whole.train, whole.train.facts)
     asked = named(splits.valid, splits.valid.facts)
     seen = named(splits.valid, splits.valid.graph.facts)
@@ -45,23 +45,23 @@ def test_facts_keep_their_names_and_none_is_both_seen_and_asked_for(ring: Datase
 
 def test_no_test_fact_is_reached(ring: Dataset) -> None:
     test = named(ring.test, ring.test.facts) - named(ring.train, ring.train.facts)
-    for share in (0.2, 0.5):
-        splits = set_region_apart(ring.for_training(), share, generator=seeded())
+    for fraction in (0.2, 0.5):
+        splits = hold_out_entities(ring.for_training(), fraction, generator=seeded())
         assert not test & named(splits.valid, splits.valid.known)
         assert not test & named(splits.train, splits.train.facts)
 
 
 def test_relations_that_are_not_trained_are_not_asked_for(ring: Dataset) -> None:
-    splits = set_region_apart(ring.for_training(), 0.4, generator=seeded(3))
+    splits = hold_out_entities(ring.for_training(), 0.4, generator=seeded(3))
     assert set(splits.valid.facts[:, 1].tolist()) <= set(splits.train.facts[:, 1].tolist())
 
 
 def test_a_region_that_is_everything_is_refused(ring: Dataset) -> None:
     with pytest.raises(DataError, match="validation_region"):
-        set_region_apart(ring.for_training(), 0.999, generator=seeded())
+        hold_out_entities(ring.for_training(), 0.999, generator=seeded())
 
 
-def test_relations_set_apart_keep_two_facts_and_are_what_is_asked_for(
+def test_held_out_relations_keep_two_facts_and_are_what_is_asked_for(
     random_graph: Callable[..., KnowledgeGraph],
 ) -> None:
     graph = random_graph(num_entities=40, num_relations=5, num_facts=600, seed=0)
@@ -71,7 +71,7 @@ def test_relations_set_apart_keep_two_facts_and_are_what_is_asked_for(
     whole = TrainingSplits(
         train=Split("train", seen, facts, facts), valid=Split("valid", seen, valid, graph.facts)
     )
-    splits = set_relations_apart(whole, 0.4, generator=seeded())
+    splits = hold_out_relations(whole, 0.4, generator=seeded())
     counts = torch.bincount(splits.train.facts[:, 1], minlength=5)
     apart = set((counts == 2).nonzero().flatten().tolist())
     assert len(apart) == 2
@@ -84,19 +84,42 @@ def test_relations_set_apart_keep_two_facts_and_are_what_is_asked_for(
     assert asked | visible <= named(splits.valid, splits.valid.known)
 
 
-def test_too_few_facts_for_relations_apart_are_told(ring: Dataset) -> None:
+def test_a_graph_without_frequent_relations_is_refused(ring: Dataset) -> None:
     with pytest.raises(DataError, match="validation_relations"):
-        set_relations_apart(ring.for_training(), 1.0, generator=seeded())
+        hold_out_relations(ring.for_training(), 1.0, generator=seeded())
 
 
 def test_validation_facts_with_numbers_of_another_graph_are_left_out(ring: Dataset) -> None:
     whole = ring.for_training()
     entities = Vocabulary([f"other {name}" for name in whole.train.graph.entities], kind="entity")
     elsewhere = KnowledgeGraph(entities, ring.relations, whole.valid.graph.facts)
-    splits = set_region_apart(
+    splits = hold_out_entities(
         TrainingSplits(whole.train, replace(whole.valid, graph=elsewhere)),
         0.3,
         generator=seeded(),
     )
     asked = named(splits.valid, splits.valid.facts)
     assert asked <= named(whole.train, whole.train.facts)
+
+
+def test_without_a_fraction_nothing_is_held_out(ring: Dataset) -> None:
+    splits = ring.for_training()
+    assert hold_out(splits, seed=0) is splits
+
+
+def test_the_seed_decides_what_is_held_out(ring: Dataset) -> None:
+    entities = [
+        list(hold_out(ring.for_training(), entities=0.3, seed=seed).valid.graph.entities)
+        for seed in (0, 0, 1)
+    ]
+    assert entities[0] == entities[1] != entities[2]
+
+
+def test_a_sample_has_so_many_facts_in_their_order_and_the_same_filter(ring: Dataset) -> None:
+    split = ring.train
+    sample = sample_facts(split, 5, generator=seeded())
+    positions = [split.facts.tolist().index(fact) for fact in sample.facts.tolist()]
+    assert positions == sorted(set(positions))
+    assert len(positions) == 5
+    assert sample.known is split.known
+    assert sample_facts(split, len(split.facts), generator=seeded()) is split

@@ -23,7 +23,8 @@ from knowformer.data.dataset import Dataset, Split, load_dataset
 from knowformer.storage.triples_io import NamedTriple
 from knowformer.model.config import PRESETS, PresetName
 from knowformer.model.knowformer import KnowFormer, initialize
-from knowformer.training.config import RunConfig, build_config
+from knowformer.training.config import RunConfig
+from knowformer.training.settings_file import build_config
 
 FILES = {"config.toml", "dataset.json", "facts.safetensors", "environment.json"}
 

@@ -50,8 +50,8 @@ def test_model_optimiser_counters_and_best_weights_come_back_exactly(
     save_checkpoint(path, model, optimizer, {"best": best}, counters)
 
     other, other_optimizer = fresh(family, 1)
-    kept, loaded_counters = load_checkpoint(path, other, other_optimizer)
-    loaded_best = kept["best"]
+    loaded_counters = Counters(step=40, recent_losses=[7.0])
+    loaded_best = load_checkpoint(path, other, other_optimizer, loaded_counters)["best"]
     assert asdict(loaded_counters) == asdict(counters)
     assert loaded_best.keys() == best.keys()
     assert all(torch.equal(loaded_best[name], value) for name, value in best.items())
@@ -71,9 +71,7 @@ def test_a_checkpoint_before_the_first_step_has_no_moments(
     model, optimizer = fresh(family, 0)
     save_checkpoint(path, model, optimizer, {}, Counters())
     other, other_optimizer = fresh(family, 1)
-    kept, counters = load_checkpoint(path, other, other_optimizer)
-    assert kept == {}
-    assert counters == Counters()
+    assert load_checkpoint(path, other, other_optimizer, Counters()) == {}
     assert not other_optimizer.state
     assert all(
         torch.equal(a, b) for a, b in zip(model.parameters(), other.parameters(), strict=True)
@@ -82,7 +80,7 @@ def test_a_checkpoint_before_the_first_step_has_no_moments(
 
 def test_a_missing_checkpoint_is_named(tmp_path: Path, family: KnowledgeGraph) -> None:
     with pytest.raises(BundleError, match=r"checkpoint\.safetensors"):
-        load_checkpoint(tmp_path / "checkpoint.safetensors", *fresh(family, 0))
+        load_checkpoint(tmp_path / "checkpoint.safetensors", *fresh(family, 0), Counters())
 
 
 @pytest.mark.parametrize("metadata", [{}, {"counters": "not json"}, {"counters": '{"steps": 1}'}])
@@ -93,14 +91,14 @@ def test_a_file_that_is_no_checkpoint_is_refused(
     model, optimizer = fresh(family, 0)
     write_tensors(path, model.state_dict(), metadata)
     with pytest.raises(BundleError, match="Expected a checkpoint to resume from"):
-        load_checkpoint(path, model, optimizer)
+        load_checkpoint(path, model, optimizer, Counters())
 
 
 def test_weights_of_other_settings_are_refused(tmp_path: Path, family: KnowledgeGraph) -> None:
     path = tmp_path / "checkpoint.safetensors"
     save_checkpoint(path, *fresh(family, 0), {}, Counters())
     with pytest.raises(BundleError, match=r"checkpoint\.safetensors"):
-        load_checkpoint(path, *fresh(family, 0, hidden_dim=16))
+        load_checkpoint(path, *fresh(family, 0, hidden_dim=16), Counters())
 
 
 def test_counters_are_read_without_a_model(tmp_path: Path, family: KnowledgeGraph) -> None:
@@ -112,3 +110,8 @@ def test_counters_are_read_without_a_model(tmp_path: Path, family: KnowledgeGrap
     path.write_bytes(path.read_bytes()[:20])
     with pytest.raises(BundleError):
         read_counters(path)
+
+
+def test_epochs_are_counted_in_steps_where_their_length_is_known() -> None:
+    assert Counters(step=15, epoch=3, steps_per_epoch=10).epochs_done == 1.5
+    assert Counters(step=15, epoch=3).epochs_done == 3  # a checkpoint from before it was recorded

@@ -1,172 +1,23 @@
-import tomllib
-from pathlib import Path
-
 import pytest
+from pydantic import ValidationError
 
-from knowformer.data import catalog
-from knowformer.errors import ConfigError
-from knowformer.model.config import PRESETS, PresetName
-from knowformer.training.config import (
-    RECOMMENDED_FILE,
-    RunConfig,
-    build_config,
-    parse_config,
-    recommended_settings,
-    to_toml,
-)
+from knowformer.training.config import LossName, TrainingConfig
 
 
-def refused(*assignments: str) -> str:
-    with pytest.raises(ConfigError) as caught:
-        build_config(assignments=list(assignments))
-    return str(caught.value)
+@pytest.mark.parametrize(("loss", "link"), [("cross_entropy", "softmax"), ("binary", "sigmoid")])
+def test_the_loss_decides_the_link_function(loss: LossName, link: str) -> None:
+    assert TrainingConfig(loss=loss).link_function == link
 
 
-def test_settings_survive_toml() -> None:
-    config = build_config(
-        assignments=[
-            "model.hidden_dim=64",
-            "model.similarity=exponential",
-            "training.loss=binary",
-            "training.max_minutes=1.5",
-            "training.patience=3",
-            "seed=9",
-        ]
-    )
-    assert parse_config(tomllib.loads(to_toml(config)), where="test") == config
-    assert parse_config(tomllib.loads(to_toml(RunConfig())), where="test") == RunConfig()
+def test_zero_turns_partitions_off() -> None:
+    assert TrainingConfig(region_size=0) == TrainingConfig(region_size=None)
 
 
-def test_toml_has_every_setting_that_is_on() -> None:
-    stored = tomllib.loads(to_toml(RunConfig()))
-    assert stored["model"]["num_query_key_hops"] == 2
-    assert stored["seed"] == 0
-    assert "patience" not in stored["training"]
+def test_at_most_one_holdout() -> None:
+    with pytest.raises(ValidationError, match="exclude each other"):
+        TrainingConfig(validation_region=0.1, validation_relations=0.1)
 
 
-def test_what_comes_later_wins(tmp_path: Path) -> None:
-    file = tmp_path / "run.toml"
-    file.write_text(
-        'seed = 5\n[model]\nnum_heads = 2\nnoise_scale = 2.0\n[training]\nloss = "binary"\n'
-    )
-    config = build_config(
-        file=file,
-        preset="paper",
-        assignments=["model.noise_scale=3.0"],
-        defaults={"model": {"update_layers": 2, "dropout": 0.3}, "seed": 1},
-    )
-    assert config.model.dropout == 0.3  # defaults alone say so
-    assert config.model.update_layers == 3  # the preset over the defaults
-    assert config.model.num_heads == 2  # the file over the preset
-    assert config.seed == 5  # the file over the defaults
-    assert config.model.noise_scale == 3.0  # the assignment over the file
-
-
-def test_composing_leaves_the_presets_as_they_were() -> None:
-    before = {name: dict(settings) for name, settings in PRESETS.items()}
-    build_config(preset="paper", assignments=["model.num_heads=4", "model.noise_dim=5"])
-    assert before == PRESETS
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_presets_are_whole_runs(preset: PresetName) -> None:
-    config = build_config(preset=preset)
-    for key, value in PRESETS[preset].items():
-        assert getattr(config.model, key) == value
-    assert config.training.loss == {"released": "cross_entropy", "paper": "binary"}[preset]
-
-
-@pytest.mark.parametrize(
-    ("assignment", "key", "value"),
-    [
-        ("training.batch_size=32", "batch_size", 32),
-        ("training.learning_rate=1e-3", "learning_rate", 1e-3),
-        ("training.loss=binary", "loss", "binary"),
-        ('training.loss="binary"', "loss", "binary"),
-        (" training.targets = one ", "targets", "one"),
-        ("training.max_minutes=2", "max_minutes", 2.0),
-    ],
-)
-def test_assignments_are_read_as_toml_or_as_a_bare_word(
-    assignment: str, key: str, value: object
-) -> None:
-    assert getattr(build_config(assignments=[assignment]).training, key) == value
-
-
-@pytest.mark.parametrize("assignment", ["model.hidden_dim", "=3", "", "  =3"])
-def test_an_assignment_without_key_and_value_is_refused(assignment: str) -> None:
-    assert f"got {assignment!r}" in refused(assignment)
-
-
-def test_a_misspelt_setting_is_answered_with_the_nearest() -> None:
-    message = refused("model.hiden_dim=64")
-    assert "'model.hiden_dim' in --set" in message
-    assert "Did you mean 'model.hidden_dim'" in message
-    assert "'training.batch_size'" in refused("training.batchsize=3")
-
-
-def test_a_setting_like_no_other_is_answered_with_all_of_them() -> None:
-    message = refused("qqqqqq=1")
-    assert "model.hidden_dim, " in message
-    assert "training.loss, " in message
-    assert ", seed, " in message
-
-
-@pytest.mark.parametrize(
-    ("assignment", "parts"),
-    [
-        ("model.hidden_dim=wide", ["model.hidden_dim", "'wide'"]),
-        ("training.learning_rate=-1", ["training.learning_rate", "greater than 0", "-1"]),
-        ("training.loss=hinge", ["training.loss", "'cross_entropy'", "'hinge'"]),
-        ("model.num_heads=5", ["model.num_heads must divide model.hidden_dim", "5 heads"]),
-        ("seed=-1", ["seed", "-1"]),
-        ("model=3", ["model", "3"]),
-    ],
-)
-def test_an_impossible_value_is_explained(assignment: str, parts: list[str]) -> None:
-    message = refused(assignment)
-    for part in parts:
-        assert part in message
-
-
-def test_a_broken_or_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"none\.toml, found none"):
-        build_config(file=tmp_path / "none.toml")
-    (tmp_path / "broken.toml").write_text("[model\n")
-    with pytest.raises(ConfigError, match=r"TOML file at .*broken\.toml"):
-        build_config(file=tmp_path / "broken.toml")
-
-
-def test_a_bad_setting_in_a_file_names_the_file(tmp_path: Path) -> None:
-    (tmp_path / "run.toml").write_text("[training]\nbatch_size = 0\n")
-    with pytest.raises(ConfigError, match=r"training\.batch_size .* got 0 in .*run\.toml"):
-        build_config(file=tmp_path / "run.toml")
-
-
-def test_recommended_settings_are_valid_and_of_known_data_sets() -> None:
-    for name in tomllib.loads(RECOMMENDED_FILE.read_text("utf-8")):
-        assert name in catalog.entries()
-        assert build_config(defaults=recommended_settings(name)) != RunConfig(), name
-
-
-def test_recommended_settings_are_a_copy_and_give_way_to_explicit_ones() -> None:
-    assert recommended_settings(None) == recommended_settings("own.tsv") == {}
-    recommended_settings("fb15k-237_v1")["model"]["num_layers"] = 7
-    advised = recommended_settings("fb15k-237_v1")
-    assert build_config(defaults=advised).model.num_layers == 2
-    explicit = build_config(defaults=advised, assignments=["model.num_layers=1"])
-    assert explicit.model.num_layers == 1
-
-
-def test_zero_turns_regions_off_where_a_data_set_has_them() -> None:
-    defaults = {"training": {"region_size": 900}}
-    config = build_config(defaults=defaults, assignments=["training.region_size=0"])
-    assert config.training.region_size is None
-    with pytest.raises(ConfigError, match="region_size"):
-        build_config(assignments=["training.region_size=1"])
-
-
-def test_only_one_kind_of_validation_is_set_apart() -> None:
-    both = ["training.validation_region=0.3", "training.validation_relations=0.3"]
-    with pytest.raises(ConfigError, match="exclude each other"):
-        build_config(assignments=both)
+def test_unknown_settings_are_refused() -> None:
+    with pytest.raises(ValidationError, match="Extra inputs"):
+        TrainingConfig.model_validate({"regions": 4})

@@ -1,5 +1,4 @@
-"""What a run says about itself before it starts."""
-
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -7,9 +6,15 @@ import torch
 
 from knowformer.data.dataset import Dataset
 from knowformer.training import plan
-from knowformer.training.config import RunConfig, parse_config
+from knowformer.training.config import RunConfig
 from knowformer.training.loop import Trainer
-from knowformer.training.plan import PREFERRED_BATCH_SIZE, choose_batch_size, predicted_memory
+from knowformer.training.plan import (
+    PREFERRED_BATCH_SIZE,
+    Plan,
+    choose_batch_size,
+    predicted_memory,
+)
+from knowformer.training.settings_file import parse_config
 
 
 def test_the_batch_is_sixteen_where_memory_allows(ring: Dataset) -> None:
@@ -22,7 +27,7 @@ def test_a_short_memory_makes_the_batch_smaller(
 ) -> None:
     graph, config = ring.train.graph, RunConfig(threads=1)
     needed = predicted_memory(config, graph, wanted)
-    free = 0.0 if wanted == 1 else 1.0001 * needed / plan.USABLE_SHARE
+    free = 0.0 if wanted == 1 else 1.0001 * needed / plan.USABLE_FRACTION
     monkeypatch.setattr(plan, "available_memory", lambda: free)
     assert choose_batch_size(config, graph) == wanted
 
@@ -46,12 +51,20 @@ def test_planning_leaves_the_run_as_it_was(ring: Dataset, tmp_path: Path) -> Non
         {"model": {"hidden_dim": 16, "num_layers": 1}, "training": {"max_epochs": 1}}, where="test"
     )
     planned, plain = Trainer(splits, config, tmp_path), Trainer(splits, config, tmp_path)
-    told = planned.plan()
-    assert told.batch_size == PREFERRED_BATCH_SIZE
-    assert told.num_queries == planned.passes.num_queries
-    assert told.seconds_per_epoch > 0.0
-    assert told.fits
+    estimate = planned.plan()
+    assert estimate.batch_size == PREFERRED_BATCH_SIZE
+    assert estimate.num_queries == planned.epochs.num_queries
+    assert estimate.seconds_per_epoch > 0.0
+    assert estimate.fits
     planned.run()
     plain.run()
     for name, value in planned.model.state_dict().items():
         assert torch.equal(value, plain.model.state_dict()[name])
+
+
+@pytest.mark.parametrize(("available", "fits"), [(None, True), (3e9, True), (1e9, False)])
+def test_the_event_has_every_estimate(available: float | None, fits: bool) -> None:
+    estimate = Plan(16, 8, 2, 2e9, available, 1000, 60.0)
+    event = dict(estimate.event())
+    assert (event.pop("kind"), event.pop("fits")) == ("plan", fits)
+    assert event == asdict(estimate)

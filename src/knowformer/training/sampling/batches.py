@@ -1,4 +1,4 @@
-"""Training facts to batches of queries, shuffled by a seed."""
+"""TrainingBatches: training facts as shuffled batches of queries."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -15,11 +15,11 @@ Targets = Literal["all", "some", "one"]
 
 
 class TrainingBatches:
-    """The training queries of an epoch, in an order that depends on the generator alone.
+    """The training queries of a graph, batched in an order that the generator alone decides.
 
-    ``targets`` says what a query asks for, and so which of its facts are hidden:
-        all   one query per (head, relation), every answer a target
-        some  one query per (head, relation), a random part of its answers; the rest stays visible
+    ``targets`` decides which answers of a query are its targets, and so which facts are hidden:
+        all   one query per (head, relation) with all its answers
+        some  one query per (head, relation) with a random subset; the other answers stay visible
         one   one query per fact (the paper's form); the other answers stay visible
     """
 
@@ -46,32 +46,32 @@ class TrainingBatches:
         return -(-self.num_queries // self._batch_size)
 
     def epoch(self, generator: torch.Generator, *, skip: int = 0) -> Iterator[QueryBatch]:
-        """Yields the epoch's batches, leaving out the first ``skip`` of them."""
+        """Yields the batches of an epoch without the first ``skip``."""
         order = torch.randperm(self.num_queries, generator=generator)
         chosen = self._choose_targets(generator)
         for first in range(skip * self._batch_size, self.num_queries, self._batch_size):
             yield self._batch(order[first : first + self._batch_size], chosen)
 
     def _choose_targets(self, generator: torch.Generator) -> Tensor:
-        """Returns True at the facts that are asked for in this epoch."""
+        """Returns True at the facts that are targets in this epoch."""
         if self._targets != "some":
             return torch.ones(len(self._tails), dtype=torch.bool)
         draw = torch.rand(len(self._tails), generator=generator)
-        # Each query asks for a part of its own size, at least for its lowest draw.
+        # Each query draws the fraction of its targets; the lowest draw is always one.
         query = torch.repeat_interleave(torch.arange(self.num_queries), self._bounds.diff())
-        share = torch.rand(self.num_queries, generator=generator)
+        fraction = torch.rand(self.num_queries, generator=generator)
         lowest = torch.full((self.num_queries,), 2.0).scatter_reduce(0, query, draw, "amin")
-        return (draw < share[query]) | (draw == lowest[query])
+        return (draw < fraction[query]) | (draw == lowest[query])
 
     def _batch(self, queries: Int[Tensor, " B"], chosen: Tensor) -> QueryBatch:
         start = self._bounds[queries]
         counts = self._bounds[queries + 1] - start
         rows = torch.repeat_interleave(torch.arange(len(queries)), counts)
         positions = torch.arange(len(rows)) - (torch.cumsum(counts, 0) - counts)[rows] + start[rows]
-        asked = chosen[positions]
+        is_target = chosen[positions]
         return QueryBatch(
             heads=self._queries[queries, 0],
             relations=self._queries[queries, 1],
-            rows=rows[asked],
-            tails=self._tails[positions[asked]],
+            rows=rows[is_target],
+            tails=self._tails[positions[is_target]],
         )

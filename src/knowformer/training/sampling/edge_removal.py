@@ -1,4 +1,4 @@
-"""Which edges a training batch does not see: its own answers, and some others at random."""
+"""Edge removal: a training batch sees neither its target facts nor a random sample of edges."""
 
 from typing import Literal
 
@@ -19,14 +19,14 @@ def visible_edges(
     dropout: float = 0.0,
     generator: torch.Generator | None = None,
 ) -> Edges:
-    """Returns the graph's edges without those that give the batch's answers away.
+    """Returns the graph's edges without those that would leak the batch's answers.
 
     Args:
         adjacency: the training graph.
-        batch: the queries, whose own facts are hidden in both directions.
-        hide: ``facts`` hides just those; ``links`` hides every edge between head and tail.
-        dropout: share of the others that is left out at random, each direction for itself.
-        generator: draws them.
+        batch: the queries, whose target facts are hidden in both directions.
+        hide: ``facts`` hides only those; ``links`` hides every edge between their heads and tails.
+        dropout: fraction of the other edges to hide, each direction drawn separately.
+        generator: draws the edges to drop.
     """
     hidden = adjacency.without_links if hide == "links" else adjacency.without_facts
     kept = hidden(batch.facts)

@@ -1,11 +1,10 @@
-"""The batches of an epoch, each with the graph that it is trained on: the whole one or a region.
+"""Epoch iterator: the batches of an epoch, each with the graph it trains on.
 
-A training step costs as much as the graph is large, and a model that learns from structure alone
-learns as well from a part of it. So a large graph may be cut into regions, anew for every epoch;
-facts across a border are left out until the next cut.
+The cost of a step grows with its graph, and a model that learns from structure alone learns as well
+from a part of it. So a large graph may be partitioned, anew for every epoch (as in Cluster-GCN);
+facts across partitions are left out until the next epoch.
 """
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -23,7 +22,7 @@ from knowformer.training.sampling.batches import Targets, TrainingBatches
 
 
 class TrainingGraph:
-    """What the queries of a batch see and are asked for; entities are numbered within it."""
+    """The whole graph or a partition, with its queries; entities are numbered within it."""
 
     def __init__(
         self,
@@ -45,16 +44,24 @@ class TrainingGraph:
         )
 
 
-class TrainingPasses:
-    """Passes over the training facts, batch by batch."""
+class TrainingEpochs:
+    """Iterates over the training facts, one epoch at a time."""
 
     def __init__(
-        self, split: Split, *, targets: Targets, batch_size: int, region_size: int | None
+        self, split: Split, *, targets: Targets, batch_size: int, partition_size: int | None
     ) -> None:
+        """Indexes the whole graph.
+
+        Args:
+            split: the training split.
+            targets: which answers a query asks for.
+            batch_size: queries per batch.
+            partition_size: entities per partition; None for the whole graph.
+        """
         self._split = split
         self._targets: Targets = targets
         self._batch_size = batch_size
-        self._region_size = region_size
+        self._partition_size = partition_size
         self.whole = TrainingGraph(
             split.graph.adjacency,
             split.graph.entity_keys,
@@ -65,49 +72,30 @@ class TrainingPasses:
 
     @property
     def num_queries(self) -> int:
-        """Returns how many queries the whole graph has; a cut one has slightly fewer."""
+        """Returns how many queries the whole graph has; its partitions have slightly fewer."""
         return self.whole.batches.num_queries
 
     def __len__(self) -> int:
+        """Returns the steps of an epoch on the whole graph."""
         return len(self.whole.batches)
-
-    def work_done(self, step: int, num_steps: int, whole_graph_share: float) -> float:
-        """Returns the share of a run's work that is over after a step.
-
-        Args:
-            step: steps done.
-            num_steps: of the whole run.
-            whole_graph_share: of the work, at the end, that is on the whole graph. There a step
-                costs more than one on a region, by as much as the graph is larger.
-        """
-        share, cost = whole_graph_share, self.whole_graph_cost
-        if cost <= 1.0 or not share:
-            return step / num_steps
-        on_whole = math.floor(num_steps * share / (cost * (1.0 - share) + share))
-        in_regions = num_steps - on_whole
-        if step <= in_regions and in_regions:
-            return step * ((1.0 - share) if on_whole else 1.0) / in_regions
-        return 1.0 - share * (num_steps - step) / on_whole
-
-    def mean_cost(self, whole_graph_share: float) -> float:
-        """Returns what a step of such a run costs on average; one on a region costs 1."""
-        cost = self.whole_graph_cost
-        return cost / (cost * (1.0 - whole_graph_share) + whole_graph_share)
 
     @property
     def whole_graph_cost(self) -> float:
-        """Returns what a step on the whole graph costs, where one on a region costs 1."""
+        """Returns the cost of a step on the whole graph relative to one on a partition."""
         num_entities = self.whole.adjacency.num_entities
-        return max(1.0, num_entities / (self._region_size or num_entities))
+        return max(1.0, num_entities / (self._partition_size or num_entities))
 
-    def epoch(
-        self, generator: torch.Generator, *, in_regions: bool = True, skip: int = 0
+    def batches(
+        self, generator: torch.Generator, *, partitioned: bool = True, skip: int = 0
     ) -> Iterator[tuple[TrainingGraph, QueryBatch]]:
-        """Yields an epoch's batches without the first ``skip``, in an order of the generator's.
+        """Yields the batches of an epoch, each with its graph, in random order.
 
-        With ``in_regions`` the graph is cut, if it is larger than a region.
+        Args:
+            generator: draws partitions, order and targets.
+            partitioned: whether to partition the graph, if it is larger than a partition.
+            skip: leaves out this many batches; the others are the same as without.
         """
-        graphs = self._regions(generator) if in_regions else [self.whole]
+        graphs = self._partition(generator) if partitioned else [self.whole]
         if len(graphs) == 1:
             graph = graphs[0]
             yield from ((graph, batch) for batch in graph.batches.epoch(generator, skip=skip))
@@ -116,23 +104,24 @@ class TrainingPasses:
         turns = numbers.repeat_interleave(torch.tensor([len(graph.batches) for graph in graphs]))
         turns = turns[torch.randperm(len(turns), generator=generator)]
         skipped = torch.bincount(turns[:skip], minlength=len(graphs)).tolist()
-        # A generator for each, seeded at once: skipping must not change what others draw.
+        # A generator each, all seeded now: skipping in one must not change what the others draw.
         seeds = torch.randint(2**62, (len(graphs),), generator=generator).tolist()
-        left = [
+        iterators = [
             graph.batches.epoch(torch.Generator().manual_seed(seed), skip=done)
             for graph, seed, done in zip(graphs, seeds, skipped, strict=True)
         ]
-        yield from ((graphs[turn], next(left[turn])) for turn in turns[skip:].tolist())
+        yield from ((graphs[turn], next(iterators[turn])) for turn in turns[skip:].tolist())
 
-    def _regions(self, generator: torch.Generator) -> list[TrainingGraph]:
+    def _partition(self, generator: torch.Generator) -> list[TrainingGraph]:
         whole = self.whole.adjacency
-        if self._region_size is None or self._region_size >= whole.num_entities:
+        if self._partition_size is None or self._partition_size >= whole.num_entities:
             return [self.whole]
-        regions = cut_into_regions(whole, self._region_size, generator=generator)
-        return [graph for region in regions if (graph := self._region(region)) is not None]
+        partitions = cut_into_regions(whole, self._partition_size, generator=generator)
+        graphs = (self._induced_graph(members) for members in partitions)
+        return [graph for graph in graphs if graph is not None]
 
-    def _region(self, members: Int[Tensor, " v"]) -> TrainingGraph | None:
-        """Returns the graph among these entities, or None if it has no fact to ask for."""
+    def _induced_graph(self, members: Int[Tensor, " v"]) -> TrainingGraph | None:
+        """Returns the graph induced by these entities, or None if it has no training fact."""
         split, whole = self._split, self.whole
         num_entities = whole.adjacency.num_entities
         facts = facts_among(split.facts, members, num_entities)

@@ -1,4 +1,4 @@
-"""Negative candidates: which entities a query is trained against."""
+"""Negative sampling for the binary loss."""
 
 import torch
 from jaxtyping import Bool, Int
@@ -10,8 +10,8 @@ def sample_negatives(
 ) -> Int[Tensor, "B N"]:
     """Samples tails that are not known answers, uniformly and with replacement.
 
-    A query whose every entity is known has no negative; it gets any entity, and the losses give
-    known answers no weight as negatives.
+    A query to which every entity is a known answer gets arbitrary ones; the loss gives them no
+    weight.
     """
     weights = (~known).float()
     weights[known.all(1)] = 1.0

@@ -1,24 +1,27 @@
-"""Relations that take each other's part in a batch, so that rare ones learn what any may do.
+"""Relation permutation augmentation: relations trade their weights within a batch.
 
-A new graph may be full of a relation that had few facts in training. Now and then such a relation
-stands for a frequent one, everywhere in the batch: in its graph and in its queries.
+A new graph may be full of a relation that was rare in training. Permuting the ids of some
+relations, in the graph and in the queries of a batch, lets the weights of rare relations train on
+the facts of frequent ones.
 """
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from knowformer.graph.inverse import inverse_of
 
-def swap_relations(
-    num_relations: int, share: float, *, generator: torch.Generator
+
+def permute_relations(
+    num_relations: int, fraction: float, *, generator: torch.Generator
 ) -> Int[Tensor, " R"] | None:
-    """Returns for each relation, with inverses, the one whose part it takes; None: its own.
+    """Returns a permutation of the relation ids, inverses included; None is the identity.
 
-    A random share of the relations trade parts with each other. Inverses follow.
+    A random fraction of the relations is permuted among themselves; inverses follow.
     """
-    if not share:
+    if not fraction:
         return None
-    chosen = (torch.rand(num_relations, generator=generator) < share).nonzero().squeeze(1)
-    parts = torch.arange(num_relations)
-    parts[chosen] = chosen[torch.randperm(len(chosen), generator=generator)]
-    return torch.cat([parts, parts + num_relations])
+    chosen = (torch.rand(num_relations, generator=generator) < fraction).nonzero().squeeze(1)
+    permutation = torch.arange(num_relations)
+    permutation[chosen] = chosen[torch.randperm(len(chosen), generator=generator)]
+    return torch.cat([permutation, inverse_of(permutation, num_relations)])

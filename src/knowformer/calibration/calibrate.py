@@ -1,0 +1,44 @@
+"""Calibrate a model on the validation facts of its data set."""
+
+from collections.abc import Callable
+
+from knowformer.calibration.calibration import Calibration
+from knowformer.calibration.fit import fit_calibration
+from knowformer.calibration.sample import OwnProbability
+from knowformer.data.dataset import Dataset
+from knowformer.model.knowformer import KnowFormer
+from knowformer.scoring.scorer import Scorer
+
+
+def calibrate_model(
+    model: KnowFormer,
+    dataset: Dataset,
+    *,
+    link_function: OwnProbability,
+    seed: int,
+    threads: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Calibration:
+    """Fits a calibration to the validation facts, without a look at which facts are test facts.
+
+    Args:
+        model: the trained model.
+        dataset: the data set that it was trained on.
+        link_function: how its loss turns scores into probabilities.
+        seed: of the noise and the sampling.
+        threads: CPU threads, 0 for all cores.
+        progress: called with queries done and queries in all.
+
+    Raises:
+        DataError: there are too few validation facts.
+    """
+    valid = dataset.for_training().valid
+    same_graph = dataset.test.graph is valid.graph
+    return fit_calibration(
+        Scorer(model, valid.graph, seed=seed, threads=threads),
+        valid,
+        own=link_function,
+        seed=seed,
+        num_test_facts=len(dataset.test.facts) if same_graph else 0,
+        progress=progress,
+    )

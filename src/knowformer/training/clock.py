@@ -1,0 +1,25 @@
+"""The run's clock: the only place where wall time enters training."""
+
+import time
+from collections.abc import Callable
+
+
+class Clock:
+    """Seconds that a run has taken, over all the processes that it was resumed in."""
+
+    def __init__(self, now: Callable[[], float] = time.perf_counter) -> None:
+        """Starts at zero.
+
+        Args:
+            now: seconds since any fixed moment.
+        """
+        self._now = now
+        self._start = now()
+
+    def set(self, elapsed: float) -> None:
+        """Goes on from the seconds that an earlier process took."""
+        self._start = self._now() - elapsed
+
+    def elapsed(self) -> float:
+        """Returns the seconds so far."""
+        return self._now() - self._start

@@ -1,0 +1,140 @@
+"""Schedule: the graph and batch of every step, what fraction of the run is done, when it ends.
+
+Work is counted in steps on a partition. A step costs as much as its graph has entities, so one on
+the whole graph counts ``whole_graph_cost`` times. A run on partitions spends the last
+``whole_graph_share`` of its work on the whole graph; progress, learning rate and validations follow
+the work, not the number of steps.
+"""
+
+import math
+from collections.abc import Iterator
+
+from knowformer.queries.query import QueryBatch
+from knowformer.seeding import generator
+from knowformer.training.checkpoint import Counters
+from knowformer.training.clock import Clock
+from knowformer.training.config import TrainingConfig
+from knowformer.training.sampling.epochs import TrainingEpochs, TrainingGraph
+
+
+class Schedule:
+    """Walks through a run; its position is in the counters, so a checkpoint holds it."""
+
+    def __init__(
+        self,
+        config: TrainingConfig,
+        counters: Counters,
+        clock: Clock,
+        *,
+        steps_per_epoch: int,
+        whole_graph_cost: float = 1.0,
+    ) -> None:
+        """Plans a run.
+
+        Args:
+            config: gives the limits: epochs, minutes, patience.
+            counters: the run's.
+            clock: the run's.
+            steps_per_epoch: of an epoch on the whole graph.
+            whole_graph_cost: cost of a step on the whole graph relative to one on a partition.
+        """
+        self._config = config
+        self._counters = counters
+        self._clock = clock
+        self._steps_per_epoch = steps_per_epoch
+        self._num_steps = math.ceil(config.max_epochs * steps_per_epoch)
+        self._whole_graph_cost = whole_graph_cost
+
+    def steps(
+        self, epochs: TrainingEpochs, *, seed: int
+    ) -> Iterator[tuple[TrainingGraph, QueryBatch]]:
+        """Yields graph and batch of each step until the run is over; ``advance`` after each."""
+        while not self.is_over():
+            yield from self._rest_of_epoch(epochs, seed)
+
+    def _rest_of_epoch(
+        self, epochs: TrainingEpochs, seed: int
+    ) -> Iterator[tuple[TrainingGraph, QueryBatch]]:
+        counters = self._counters
+        if self._leaves_partitions():  # the run was interrupted after the last partitioned step
+            self._begin_next_epoch()
+        if not counters.batch_in_epoch:
+            counters.epoch_in_regions = self._is_on_partitions()
+        order = generator(seed, "order", counters.epoch)
+        for graph, batch in epochs.batches(
+            order, partitioned=counters.epoch_in_regions, skip=counters.batch_in_epoch
+        ):
+            yield graph, batch
+            if self.is_over():
+                return
+            if self._leaves_partitions():
+                break
+        self._begin_next_epoch()
+
+    def advance(self) -> None:
+        """Counts a step."""
+        self._counters.step += 1
+        self._counters.batch_in_epoch += 1
+
+    def _begin_next_epoch(self) -> None:
+        self._counters.epoch += 1
+        self._counters.batch_in_epoch = 0
+
+    def progress(self) -> float:
+        """Returns the fraction of the run that is done, by work or minutes, whichever is more."""
+        done = self.work_done(self._counters.step)
+        if self._config.max_minutes is not None:
+            done = max(done, self._clock.elapsed() / (60.0 * self._config.max_minutes))
+        return min(done, 1.0)
+
+    def is_over(self) -> bool:
+        """Returns whether work, minutes or patience are exhausted, or the run has finished."""
+        counters, patience = self._counters, self._config.patience
+        out_of_patience = patience is not None and counters.validations_since_record >= patience
+        return counters.finished or out_of_patience or self.progress() >= 1.0
+
+    def is_validation_due(self) -> bool:
+        """Returns whether to validate after the last step: at even intervals of work."""
+        step = self._counters.step
+        return self._validations_due(step) > self._validations_due(step - 1)
+
+    def _validations_due(self, step: int) -> int:
+        epochs = self.work_done(step) * self._num_steps / self._steps_per_epoch
+        return math.floor(epochs * self._config.validations_per_epoch + 1e-9)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the last step, from 0, counted in steps."""
+        return max(math.ceil(self._counters.epochs_done) - 1, 0)
+
+    def work_done(self, step: int) -> float:
+        """Returns the fraction of the run's work that is done after a step."""
+        on_whole = self._steps_on_whole_graph()
+        if on_whole is None:
+            return step / self._num_steps
+        fraction, on_partitions = self._config.whole_graph_share, self._num_steps - on_whole
+        if step <= on_partitions and on_partitions:
+            return step * ((1.0 - fraction) if on_whole else 1.0) / on_partitions
+        return 1.0 - fraction * (self._num_steps - step) / on_whole
+
+    def _steps_on_whole_graph(self) -> int | None:
+        """Returns how many steps at the end are on the whole graph; None if all cost the same."""
+        fraction, cost = self._config.whole_graph_share, self._whole_graph_cost
+        if cost <= 1.0 or not fraction:
+            return None
+        return math.floor(self._num_steps * fraction / (cost * (1.0 - fraction) + fraction))
+
+    def mean_step_cost(self) -> float:
+        """Returns the mean cost of a step, where one on a partition costs 1."""
+        fraction, cost = self._config.whole_graph_share, self._whole_graph_cost
+        return cost / (cost * (1.0 - fraction) + fraction)
+
+    def _is_on_partitions(self) -> bool:
+        """Returns whether an epoch that starts now is on partitions, if there are any."""
+        return self.progress() < 1.0 - self._config.whole_graph_share
+
+    def _leaves_partitions(self) -> bool:
+        """Returns whether the current epoch ends early, as the rest is on the whole graph."""
+        counters = self._counters
+        begun = counters.batch_in_epoch > 0 and counters.epoch_in_regions
+        return begun and not self._is_on_partitions()

@@ -1,0 +1,153 @@
+"""Settings of a run: TOML files, presets, ``key=value`` assignments, recommendations."""
+
+import tomllib
+from copy import deepcopy
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import tomli_w
+from pydantic import BaseModel, ValidationError
+
+from knowformer.errors import ConfigError, suggest
+from knowformer.model.config import PRESETS, PresetName
+from knowformer.training.config import RunConfig
+
+RECOMMENDED_FILE = Path(__file__).with_name("recommended.toml")
+
+TRAINING_PRESETS: dict[PresetName, dict[str, Any]] = {
+    # One fact a query, the learning rate in steps, no warm-up and no clipping to speak of.
+    "released": {
+        "targets": "one",
+        "schedule": "steps",
+        "warmup_steps": 0,
+        "gradient_clip": 1e6,
+    },
+    "paper": {"loss": "binary", "adversarial_temperature": 0.0, "targets": "one"},
+}
+
+
+def build_config(
+    *,
+    file: Path | None = None,
+    preset: PresetName | None = None,
+    assignments: list[str] | None = None,
+    defaults: dict[str, Any] | None = None,
+) -> RunConfig:
+    """Composes a run's settings; later sources win: defaults, preset, file, assignments.
+
+    Args:
+        file: a TOML file with tables ``model`` and ``training``.
+        preset: ``released`` or ``paper``.
+        assignments: ``key=value`` with dotted keys, such as ``model.hidden_dim=64``.
+        defaults: nested settings that everything else overrides.
+
+    Raises:
+        ConfigError: an unknown key or an invalid value; the message names it.
+    """
+    settings: dict[str, Any] = {}
+    merge_settings(settings, defaults or {})
+    if preset is not None:
+        merge_settings(settings, {"model": PRESETS[preset], "training": TRAINING_PRESETS[preset]})
+    if file is not None:
+        merge_settings(settings, _read_toml(file))
+    for assignment in assignments or []:
+        merge_settings(settings, _parse_assignment(assignment))
+    places = [str(file)] if file else []
+    places += ["--set"] if assignments else []
+    return parse_config(settings, where=" or ".join(places) or "the settings")
+
+
+def parse_config(settings: dict[str, Any], *, where: str) -> RunConfig:
+    """Validates nested settings.
+
+    Raises:
+        ConfigError: names the key, the expected and the given value, and where it was given.
+    """
+    try:
+        return RunConfig.model_validate(settings)
+    except ValidationError as error:
+        raise ConfigError(_explain(error, where)) from None
+
+
+def to_toml(config: RunConfig) -> str:
+    """Returns the settings as TOML; settings that are off (None) are left out."""
+    return tomli_w.dumps(config.model_dump(mode="json", exclude_none=True))
+
+
+def flat_settings(config: RunConfig) -> dict[str, Any]:
+    """Returns every setting under its dotted key, such as ``model.hidden_dim``."""
+    flat: dict[str, Any] = {}
+    for name, value in config.model_dump(mode="json").items():
+        if isinstance(value, dict):
+            table = cast("dict[str, Any]", value)
+            flat |= {f"{name}.{key}": setting for key, setting in table.items()}
+        else:
+            flat[name] = value
+    return flat
+
+
+def recommended_settings(dataset: str | None) -> dict[str, Any]:
+    """Returns the nested settings recommended for a data set of the catalogue."""
+    return deepcopy(_recommended().get(dataset or "", {}))
+
+
+def merge_settings(into: dict[str, Any], more: dict[str, Any]) -> None:
+    """Overrides nested settings with others, in place."""
+    for key, value in more.items():
+        if isinstance(value, dict) and isinstance(into.setdefault(key, {}), dict):
+            merge_settings(into[key], cast("dict[str, Any]", value))
+        else:
+            into[key] = value
+
+
+@cache
+def _recommended() -> dict[str, dict[str, Any]]:
+    return _read_toml(RECOMMENDED_FILE)
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"Expected a configuration file at {path}, found none.") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"Expected a TOML file at {path}, got: {error}.") from error
+
+
+def _parse_assignment(assignment: str) -> dict[str, Any]:
+    key, equals, value = assignment.partition("=")
+    if not equals or not key.strip():
+        raise ConfigError(f"Expected key=value, such as model.hidden_dim=64, got {assignment!r}.")
+    try:
+        parsed: Any = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        parsed = value.strip()  # a bare word is a string: training.loss=binary
+    for part in reversed(key.strip().split(".")):
+        parsed = {part: parsed}
+    return parsed
+
+
+def _explain(error: ValidationError, where: str) -> str:
+    """Returns one sentence about the first error."""
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        known = _known_keys()
+        hint = suggest(key, known) or f" Known keys: {', '.join(known)}."
+        return f"Expected a setting that exists, got {key!r} in {where}.{hint}"
+    if first["type"] == "value_error":
+        return f"Impossible settings in {where}: {first.get('ctx', {}).get('error')}."
+    wanted = first["msg"].removeprefix("Input should be ")
+    return f"Expected {key} to be {wanted}, got {first['input']!r} in {where}."
+
+
+def _known_keys() -> list[str]:
+    keys: list[str] = []
+    for name, field in RunConfig.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            keys.extend(f"{name}.{inner}" for inner in kind.model_fields)
+        else:
+            keys.append(name)
+    return keys

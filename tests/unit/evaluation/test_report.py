@@ -1,0 +1,80 @@
+import json
+
+import pytest
+import torch
+
+from knowformer.evaluation.ranks import Ranks
+from knowformer.evaluation.report import EvaluationProtocol, EvaluationReport, metrics_by_policy
+
+
+def ranks(optimistic: list[float], pessimistic: list[float]) -> Ranks:
+    return Ranks(*(torch.tensor(r, dtype=torch.double) for r in (optimistic, pessimistic)))
+
+
+@pytest.fixture
+def report() -> EvaluationReport:
+    metrics = metrics_by_policy(ranks([1, 2], [1, 4]))
+    realistic = metrics["realistic"]
+    protocol = EvaluationProtocol(
+        dataset="ring",
+        split="test",
+        setting="transductive",
+        num_facts=1,
+        num_queries=2,
+        num_candidates=16,
+        filter="train + valid + test",
+        selection="on validation facts",
+        noise="seed 0",
+    )
+    return EvaluationReport(
+        protocol=protocol,
+        **metrics,
+        head=metrics,
+        tail=metrics,
+        categories={
+            "1-1": {"num_facts": 2, "head": realistic, "tail": realistic},
+            "1-N": {"num_facts": 0, "head": realistic, "tail": realistic},
+        },
+        link_prediction={"auroc": 0.75, "average_precision": 0.5},
+        seconds=1.25,
+        command="knowformer evaluate run",
+    )
+
+
+def test_every_tie_policy_has_its_metrics() -> None:
+    metrics = metrics_by_policy(ranks([1, 2], [1, 4]))
+    assert {policy: values["mr"] for policy, values in metrics.items()} == {
+        "realistic": 2.0,
+        "optimistic": 1.5,
+        "pessimistic": 2.5,
+    }
+
+
+def test_the_headline_is_the_realistic_mrr(report: EvaluationReport) -> None:
+    assert report.mrr == report.realistic["mrr"] == pytest.approx((1 + 1 / 3) / 2)
+
+
+def test_the_json_has_the_keys_that_scripts_rely_on(report: EvaluationReport) -> None:
+    stored = json.loads(report.model_dump_json())
+    assert set(stored["protocol"]) >= {"dataset", "split", "filter", "headline", "selection"}
+    for policy in ("realistic", "optimistic", "pessimistic"):
+        assert set(stored[policy]) == {"mrr", "mr", "hits@1", "hits@3", "hits@10"}
+        assert set(stored["head"]) == set(stored["tail"]) == {*stored["head"], policy}
+    assert EvaluationReport.model_validate(stored) == report
+
+
+def test_the_table_has_a_line_a_policy_and_side_but_none_for_categories_without_facts(
+    report: EvaluationReport,
+) -> None:
+    table = report.table()
+    assert [row[0] for row in table.rows] == [
+        "realistic",
+        "pessimistic",
+        "optimistic",
+        "head side",
+        "tail side",
+        "1-1 head (2)",
+        "1-1 tail (2)",
+    ]
+    assert table.title == "ring, test: 1 facts asked both ways, 16 candidates"
+    assert table.caption.startswith("AUROC 0.750, average precision 0.500; transductive; ")

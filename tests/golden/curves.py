@@ -28,11 +28,13 @@ import torch
 from rich.console import Console
 
 from knowformer.data.dataset import Dataset, load_dataset
+from knowformer.data.holdout import hold_out
 from knowformer.model.config import PresetName
 from knowformer.scoring.scorer import Scorer
 from knowformer.system.environment import describe_environment
 from knowformer.training import loop
-from knowformer.training.config import RunConfig, build_config
+from knowformer.training.config import RunConfig
+from knowformer.training.settings_file import build_config
 
 FOLDER = Path(__file__).with_name("curves")
 COMPARABLE_STEPS = 20  # before roundings of another CPU have grown
@@ -166,7 +168,14 @@ def run(curve: Curve) -> Numbers:
     events: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop, "LOG_EVERY_SECONDS", 0.0)  # an event a step
-        trainer = loop.Trainer(dataset.for_training(), config, Path(folder), on_event=events.append)
+        training = config.training
+        splits = hold_out(
+            dataset.for_training(),
+            entities=training.validation_region,
+            relations=training.validation_relations,
+            seed=config.seed,
+        )
+        trainer = loop.Trainer(splits, config, Path(folder), on_event=events.append)
         model = trainer.run()
     asked = dataset.test.facts[:NUM_SCORED]
     scorer = Scorer(model, dataset.test.graph, seed=config.seed, threads=config.threads)
@@ -174,7 +183,7 @@ def run(curve: Curve) -> Numbers:
         losses=[event["loss"] for event in events if event["kind"] == "training"],
         validation_mrrs=[event["valid_mrr"] for event in events if event["kind"] == "validation"],
         weights=_digest(model.state_dict().values()),
-        scores=_digest([scorer.score(asked[:, 0], asked[:, 1])]),
+        scores=_digest([scorer.score(asked[:, 0], asked[:, 1]).dense()]),
     )
 
 

@@ -80,7 +80,7 @@ def filtered_ranks(
 def _num_unseen(
     scores: Scores, known: tuple[Int[Tensor, " K"], Int[Tensor, " K"]]
 ) -> Int[Tensor, " B"]:
-    """Returns how many entities each query does not see, and does not know as answers; at least 1."""
+    """Returns how many entities each query neither sees nor knows as answers; at least one."""
     unseen = scores.num_entities - scores.is_candidate.sum(1)
     queries, answers = known
     outside = queries[scores.columns(queries, answers) < 0]

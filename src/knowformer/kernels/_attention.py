@@ -2,7 +2,7 @@
 
     gathered_u = [V v_u + sum_w a_w kappa(q_u, k_w) v_w] / [V + sum_w a_w kappa(q_u, k_w)]
 
-An entity u keeps its own value V times beside what it attends to; a_w weighs each attended entity w.
+An entity u keeps its own value V times beside what it attends to; a_w weighs each attended entity.
 A new similarity is an entry of ``SIMILARITIES`` and a name in ``_operands.Similarity``.
 """
 
@@ -67,7 +67,7 @@ def attention(
 def queries_and_keys(
     query_key_states: Float[Tensor, "B V D"], weights: AttendWeights, num_heads: int
 ) -> tuple[Heads, Heads]:
-    """q and k: two linear maps, split into heads, each of unit length."""
+    """Returns q and k: two linear maps, split into heads, each of unit length."""
     (wq, wk), (bq, bk) = weights.matrices[:2], weights.vectors[:2]
     q = normalize(split_heads(affine(query_key_states, wq, bq), num_heads), dim=-1)
     k = normalize(split_heads(affine(query_key_states, wk, bk), num_heads), dim=-1)

@@ -23,7 +23,7 @@ NO_HEAD = -1  # in the place of a query's head: none is marked
 
 @dataclass(frozen=True)
 class Edges:
-    """One subgraph or several side by side, sorted twice: by receiver to gather, by sender to scatter.
+    """Subgraphs side by side, sorted twice: by receiver to gather, by sender to scatter.
 
     Edges that leave one sender by one relation carry the same message. Messages are numbered by
     sender and relation, so each sender owns one run of them, and each message one run of edges.

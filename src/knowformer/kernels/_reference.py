@@ -146,10 +146,7 @@ class ReferenceBackend:
         attended: Float[Tensor, "N H"] | None = None,
     ) -> Float[Tensor, "N D"]:
         """See ``Backend.attend``."""
-        if view.is_whole:
-            views = [(view, slice(0, view.num_rows))]
-        else:
-            views = list(view.one_by_one())
+        whole = [(view, slice(0, view.num_rows))]
         gathered = _joined(
             gather_attended(
                 _as_table(query_key_states[at], own),
@@ -158,7 +155,7 @@ class ReferenceBackend:
                 num_heads,
                 None if attended is None else attended[at].view(len(own), -1, num_heads),
             ).flatten(0, 1)
-            for own, at in views
+            for own, at in (whole if view.is_whole else view.one_by_one())
         )
         return self.finish_layer(states, gathered, weights, dropout=dropout)
 

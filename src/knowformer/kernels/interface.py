@@ -97,7 +97,9 @@ class Backend(Protocol):
     def stream_input(
         self, states: Float[Tensor, "N D"] | None, weights: InputWeights, view: QueryView
     ) -> Float[Tensor, "N D"]:
-        """What a stream starts from: second(relu(first(x_u) + extra_u + indicator if u is the head)).
+        """What a stream starts from: an MLP with the head marked.
+
+            z_u = second(relu(first(x_u) + extra_u + indicator if u is the head))
 
         Args:
             states: x, the entity states; None stands for zero, as in the first layer.

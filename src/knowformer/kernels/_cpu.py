@@ -214,10 +214,11 @@ def _by_rows(
         kernel(**values, first_row=0, last_row=last)
         return
     size = -(-last // (PIECES * BLOCK)) * BLOCK
-    parallel_map(
-        lambda first: kernel(**values, first_row=first, last_row=min(first + size, last)),
-        range(0, last, size),
-    )
+
+    def run_range(first: int) -> None:
+        kernel(**values, first_row=first, last_row=min(first + size, last))
+
+    parallel_map(run_range, range(0, last, size))
 
 
 class _Input(Function):
@@ -244,13 +245,14 @@ class _Input(Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> Any:
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        gradient = gradients[0].contiguous()
         states, extra, vectors, matrices = ctx.saved_tensors
         d_states = None if states is None else torch.empty_like(states)
         d_extra, d_vectors, d_matrices = map(torch.zeros_like, (extra, vectors, matrices))
         compiled_kernel("input_backward", extra.shape[-1])(
             **_input_arguments(ctx.rest, states, extra, vectors, matrices),
-            gradient=gradient.contiguous(),
+            gradient=gradient,
             d_states=d_states,
             d_extra=d_extra,
             d_vectors=d_vectors,
@@ -318,13 +320,13 @@ class _Hops(Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> Any:
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        gradient = gradients[0].contiguous()
         view, norm, num_hops, num_sets = ctx.rest
         saved, rest = ctx.saved_tensors[: 2 * num_hops], ctx.saved_tensors[2 * num_hops :]
         relations, packed = rest[:num_sets], rest[num_sets:]
         d_relations: list[Tensor | None] = [None] * num_sets
         d_packed = [torch.zeros_like(tensor) for tensor in packed]
-        gradient = gradient.contiguous()
         for number in reversed(range(num_hops)):
             states, pre = saved[2 * number : 2 * number + 2]
             at = min(number, num_sets - 1)
@@ -399,7 +401,8 @@ class _Attend(Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> Any:
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        gradient = gradients[0].contiguous()
         states, query_key, values, vectors, matrices, sums = ctx.saved_tensors
         arguments, num_heads = ctx.rest
         width = states.shape[-1]
@@ -409,7 +412,7 @@ class _Attend(Function):
             **arguments,
             states=states,
             sums=sums,
-            gradient=gradient.contiguous(),
+            gradient=gradient,
             d_states=d_states,
             d_query_key=d_query_key,
             d_values=d_values,
@@ -421,7 +424,7 @@ class _Attend(Function):
 
 def _attention_sums(
     parallel_map: ParallelMap | None, view: QueryView, width: int, head_width: int, **values: Any
-) -> Float[Tensor, "B C+2 D"]:
+) -> Float[Tensor, "B {head_width}+2 D"]:
     kernel, last = compiled_kernel("attention_sums", width, head_width), view.max_rows
     if parallel_map is None or len(view) != 1 or last <= SUM_CHUNK:
         sums = torch.empty(len(view), head_width + 2, width)
@@ -466,13 +469,14 @@ class _Score(Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> Any:
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        gradient = gradients[0].contiguous()
         states, vectors, matrices = ctx.saved_tensors
         d_states, d_vectors, d_matrices = (
             torch.empty_like(states), torch.zeros_like(vectors), torch.zeros_like(matrices)
         )  # fmt: skip
         compiled_kernel("score_backward", states.shape[-1])(
-            states=states, vectors=vectors, matrices=matrices, gradient=gradient.contiguous(),
+            states=states, vectors=vectors, matrices=matrices, gradient=gradient,
             d_states=d_states, d_vectors=d_vectors, d_matrices=d_matrices, num_rows=len(states),
         )  # fmt: skip
         return d_vectors, d_matrices, gradient.sum().reshape(1), d_states

@@ -139,7 +139,7 @@ def _compile(name: str, sizes: dict[str, int]) -> Any:
     rows = {"rows": rows_of(sizes["D"]), "heads": rows_of(sizes["C"])}
     signature = types.void(*((rows | _NUMBA_TYPES)[argument.kind] for argument in arguments))
     function.__qualname__ = f"{name}_{_source_digest()}"
-    options = {"nopython": True, "error_model": "numpy", "boundscheck": False}
+    options: dict[str, Any] = {"nopython": True, "error_model": "numpy", "boundscheck": False}
     try:
         return cfunc(signature, cache=True, **options)(function)
     except (RuntimeError, OSError):

@@ -235,9 +235,10 @@ class _WeightedSums(torch.autograd.Function):
         return _sum_rows(messages, edges.message, edges.offsets, weights)
 
     @staticmethod
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, gradient: Float[Tensor, "V D"]
+    def backward(
+        ctx: Any, *gradients: Float[Tensor, "V D"]
     ) -> tuple[Float[Tensor, "M D"], Float[Tensor, " E"], None]:
+        gradient = gradients[0]
         messages, weights = ctx.saved_tensors
         edges: Edges = ctx.edges
         of_messages = _sum_rows(

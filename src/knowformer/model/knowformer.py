@@ -7,7 +7,7 @@ Choices that are not in the paper's text, or differ from the authors' released c
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from knowformer.model.layer import KnowFormerLayer
 from knowformer.model.message_passing import Hop
 from knowformer.model.relation_encoder import TableEncoder, encode_invariantly
 from knowformer.model.run import run
+from knowformer.model.streams import QueryKeyStream, ValueStream
 from knowformer.model.weights import ModelWeights, select_queries
 
 
@@ -122,19 +123,21 @@ def ordered_parameters(model: KnowFormer) -> list[nn.Parameter]:
 def _in_order(model: KnowFormer) -> Iterator[nn.Module]:
     """Yields the modules: each layer's streams with their relation projections after the input."""
     yield model.encoder.query_relations
-    for layer, projection in zip(model.typed_layers(), model.encoder.layers, strict=True):
-        for name, module in layer.named_children():
-            if name == "query_key_stream":
-                relation_maps = [projection.query_key]
-            elif name == "value_stream":
-                relation_maps = list(projection.value)
-            else:
-                yield from module.modules()
-                continue
-            yield from (module.first, module.second)
-            yield from (each for each in relation_maps if each is not None)
-            yield from module.hops.modules()
+    for layer, projection in zip(model.typed_layers(), model.encoder.typed_layers(), strict=True):
+        if layer.query_key_stream is not None:
+            yield from _of_stream(layer.query_key_stream, [projection.query_key])
+        yield from _of_stream(layer.value_stream, projection.value)
+        after = (layer.to_query_key, layer.attention_norm, layer.expand, layer.contract)
+        yield from (module for module in (*after, layer.output_norm) if module is not None)
     yield from (model.score_hidden, model.score_last)
+
+
+def _of_stream(
+    stream: QueryKeyStream | ValueStream, projections: Iterable[nn.Module | None]
+) -> Iterator[nn.Module]:
+    yield from (stream.first, stream.second)
+    yield from (projection for projection in projections if projection is not None)
+    yield from stream.hops.modules()
 
 
 # Where version 0.1 kept the weights of the relation encoder.

@@ -84,6 +84,11 @@ class TableEncoder(nn.Module):
         permuted = [tensor.index_select(1, permutation) for tensor in tensors_in(vectors)]
         return with_tensors(vectors, permuted)
 
+    def typed_layers(self) -> list[RelationProjection]:
+        """Returns the projections of each layer."""
+        layers: list[RelationProjection] = list(self.layers)  # pyright: ignore[reportAssignmentType]
+        return layers
+
 
 def encode_invariantly(encoder: RelationEncoder, relations: Int[Tensor, " Q"]) -> RelationVectors:
     """Returns batch-invariant relation vectors: their bits do not depend on the other relations.

@@ -13,6 +13,8 @@
         `-- StorageError                a file could not be written
 
 A message is one sentence, or two: what was expected, what was found, where, and what to do.
+What to do is said in Python's words, with parameters and calls in backticks, such as `resume=True`;
+the command line says it as flags and commands (``interfaces/hints.py``).
 """
 
 from collections.abc import Iterable

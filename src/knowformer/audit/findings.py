@@ -60,8 +60,8 @@ def _leaks(audit: "Audit") -> Iterator[Finding]:
         "twin in the evidence: the same pair under a relation that nearly repeats theirs.",
         why="Copying the twin answers them without any reasoning, so the score says little about "
         "facts that have no twin. This made FB15k and WN18 easy.",
-        advice="Import with --no-leaks, which keeps twins in the same part, or remove one relation "
-        "of each pair listed under 'overlaps'.",
+        advice="Import with `no_leaks=True`, which keeps twins in the same split, or remove one "
+        "relation of each pair listed under 'overlaps'.",
     )
 
 
@@ -120,8 +120,8 @@ def _linked(audit: "Audit") -> Iterator[Finding]:
         "entities that some fact of the evidence links already.",
         why="If facts often come in bundles, being linked at all is a strong hint. In use, the "
         "wanted facts may be those between entities not yet linked.",
-        advice="If so, train with --set training.hide=links, which hides every link between the "
-        "two entities of a training question."
+        advice="If so, train with `training.hide=links`, which hides every link between the two "
+        "entities of a training query."
         if share >= MANY
         else "Nothing: they are few.",
     )
@@ -138,8 +138,8 @@ def _linked_in_training(audit: "Audit") -> Iterator[Finding]:
             found=f"{_percent(in_training)} of the training facts are about two entities that "
             f"another training fact links too; of the valid facts {_percent(in_valid)} are.",
             why="A model would learn to look for a link that is not there when it is asked.",
-            advice="Train with --set training.hide=links, which hides every link between the two "
-            "entities of a training question.",
+            advice="Train with `training.hide=links`, which hides every link between the two "
+            "entities of a training query.",
         )
 
 
@@ -168,7 +168,7 @@ def _overlaps(audit: "Audit") -> Iterator[Finding]:
             found=f"Facts of {_count(len(symmetric), 'relation')} nearly always stand in both "
             f"directions: {_some(symmetric)}.",
             why="Where one direction is held out, the other one gives it away.",
-            advice="Keep one direction of each pair, or import with --no-leaks.",
+            advice="Keep one direction of each pair, or import with `no_leaks=True`.",
         )
     if not audit.overlaps:
         yield Finding(

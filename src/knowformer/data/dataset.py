@@ -163,7 +163,7 @@ def _resolve(source: str | Path) -> Path:
         hint = "" if len(path.parts) != 1 or path.suffix else suggest(str(source), known)
         raise DataError(
             f"Expected a folder, a triples file or a catalogue name, found nothing at {path}."
-            f"{hint} `knowformer datasets` lists the catalogue."
+            f"{hint} `catalog.entries()` lists the catalogue."
         )
     return catalog.fetch(catalog.find(str(source)))
 

@@ -45,7 +45,7 @@ class Shares:
         if is_asked_for and valid + test >= num_facts:
             raise DataError(
                 f"Expected fewer facts held out than there are, {num_facts:,}, got {valid:,} for "
-                f"validation and {test:,} for the test. Lower --valid and --test, or give more "
+                f"validation and {test:,} for the test. Lower `valid` and `test`, or give more "
                 "facts."
             )
         return valid, test
@@ -56,7 +56,7 @@ def _count(name: str, wanted: int | float | None, num_facts: int) -> int:
         return max(1, min(int(DEFAULT_SHARE * num_facts), MOST_HELD_OUT))
     if wanted <= 0 or (wanted >= 1 and wanted != int(wanted)):
         raise ConfigError(
-            f"Expected a share between 0 and 1, or a number of facts, as --{name}, got {wanted:g}."
+            f"Expected a share between 0 and 1, or a number of facts, as `{name}`, got {wanted:g}."
         )
     return max(1, round(wanted * num_facts)) if wanted < 1 else int(wanted)
 
@@ -91,7 +91,7 @@ def split_by_seed(
     draw = generator(seed, "split")
     order = torch.randperm(len(facts), generator=draw).numpy()
     stays = _covering(facts, order)
-    hint = "" if groups is None else " Without --no-leaks more can be held out."
+    hint = "" if groups is None else " Without `no_leaks` more can be held out."
     if groups is None:
         groups = np.arange(len(facts))
     sizes = np.bincount(groups)
@@ -159,7 +159,7 @@ def split_by_time(
     if len(distinct) < 3:
         raise DataError(
             "Expected facts of three different times or more, to train on the earliest and test "
-            f"on the latest, got {len(distinct)}. Leave --temporal out to split by a seed."
+            f"on the latest, got {len(distinct)}. Leave `time` out to split by a seed."
         )
     before = np.concatenate([[0], np.cumsum(counts)[:-1]])  # facts before each time
     last = int(np.argmin(np.abs(before[2:] - (len(facts) - num_test)))) + 2

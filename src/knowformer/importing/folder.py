@@ -80,12 +80,12 @@ def check_free(folder: Path, *, force: bool) -> None:
         return
     is_import = (folder / RECORD_FILE).is_file()
     if not force:
-        hint = "Choose another --out" + (", or replace it with --force." if is_import else ".")
-        raise StorageError(f"Expected a new folder as --out, found {folder} already. {hint}")
+        hint = "Choose another `out`" + (", or replace it with `force=True`." if is_import else ".")
+        raise StorageError(f"Expected a new folder as `out`, found {folder} already. {hint}")
     if not is_import:
         raise StorageError(
             f"Expected a folder that an import made, to replace it, found no {RECORD_FILE} in "
-            f"{folder}. Choose another --out."
+            f"{folder}. Choose another `out`."
         )
 
 
@@ -98,7 +98,7 @@ def _check_parent(folder: Path) -> None:
     if not os.access(above, os.W_OK | os.X_OK):
         raise StorageError(
             f"Expected to write {folder}, got 'Permission denied' for {above}. Choose another "
-            "--out."
+            "`out`."
         )
 
 

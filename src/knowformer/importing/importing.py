@@ -128,11 +128,11 @@ class Reading:
         """Reads all files; their facts are joined."""
         with_times = self.options.dialect.time is not None
         if with_times and any(kind.is_rdf for kind in self._formats):
-            raise ConfigError("Expected a table with a column of times for --temporal, got RDF.")
+            raise ConfigError("Expected a table with a column of times for `time`, got RDF.")
         if self.options.dialect != Dialect() and all(kind.is_rdf for kind in self._formats):
             raise ConfigError(
-                "Expected a table for --columns, --delimiter, --quote and --header, got RDF, which "
-                "needs none of them."
+                "Expected a table for `columns`, `delimiter`, `quote` and `header`, got RDF, "
+                "which needs none of them."
             )
         builder = FactTableBuilder(self.bad_rows, with_times=with_times)
         for path, kind, size in zip(self.paths, self._formats, self._sizes, strict=True):
@@ -180,7 +180,7 @@ class Reading:
             if uses == (1, 1, 1):
                 self.notes.append(
                     f"{path}: the first line ({head}, {relation}, {tail}) was read as a fact, but "
-                    "none of its names occurs again; if it is a header, import with --header."
+                    "none of its names occurs again; if it is a header, import with `header=True`."
                 )
 
     def report(self, what: str, bytes_of_file: int = 0) -> None:
@@ -200,7 +200,7 @@ class Reading:
         named = f"; {given:,} of what they name got a readable name from them" if given else ""
         return (
             f" {total:,} triples with a literal were left out{named}. Most: {top}. "
-            "--keep-literals makes entities of them."
+            "`keep_literals=True` makes entities of them."
         )
 
     def read_labels(self, table: FactTable) -> Labels:
@@ -243,7 +243,7 @@ def _split(
         if not all(_held_out(cut.parts)):
             raise DataError(
                 "Expected later facts of relations that have earlier ones, to hold them out, got "
-                "none. Hold out more with --valid and --test, or leave --temporal out."
+                "none. Hold out more with `valid` and `test`, or leave `time` out."
             )
         return cut.parts, notes
     sizes = {"num_entities": len(table.entities), "num_relations": len(table.relations)}

@@ -6,6 +6,7 @@ from rich.table import Table
 
 from knowformer.audit.audit import Audit
 from knowformer.audit.findings import Level
+from knowformer.interfaces.hints import as_typed
 
 MARKS: dict[Level, str] = {
     "warning": "[bold red]warning[/]",
@@ -102,6 +103,8 @@ def _findings(audit: Audit) -> Table:
     for finding in audit.findings:
         text = f"[bold]{escape(finding.topic)}:[/] {escape(finding.found)}"
         text += f"\n[dim]Why it matters:[/] {escape(finding.why)}" if finding.why else ""
-        text += f"\n[dim]What to do:[/] {escape(finding.advice)}" if finding.advice else ""
+        text += (
+            f"\n[dim]What to do:[/] {escape(as_typed(finding.advice))}" if finding.advice else ""
+        )
         table.add_row(MARKS[finding.level], text)
     return table

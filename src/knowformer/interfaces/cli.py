@@ -26,6 +26,7 @@ from knowformer.interfaces.console import (
     print_line,
     print_note,
 )
+from knowformer.interfaces.hints import NoteFormatter, as_typed
 from knowformer.interfaces.progress import TrainingDisplay, counting_progress
 from knowformer.interfaces.render import datasets_tables
 from knowformer.interfaces.schemas import dataset_response
@@ -215,7 +216,7 @@ app.command("reproduce")(reproduce_command)
 def _show_log() -> None:
     """Shows what the library has to say, such as that kernels are being compiled, on stderr."""
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("note: %(message)s"))
+    handler.setFormatter(NoteFormatter())
     logger = logging.getLogger("knowformer")
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
@@ -230,7 +231,8 @@ def main() -> None:
     try:
         app()
     except KnowformerError as error:
-        err.print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        said = as_typed(f"error: {error}")
+        err.print(said, style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         err.print("stopped; the same command goes on from where it was ('train' with --resume)")

@@ -9,7 +9,7 @@ environment.json        hardware, versions, commit
 calibration.json        scores to probabilities, if there were enough validation facts
 events.jsonl            the record of training
 learning_curve.png      its picture
-checkpoint.safetensors  what --resume goes on from
+checkpoint.safetensors  what a resumed training goes on from
 validations/            weights of every validation, if they were asked for
 """
 
@@ -100,7 +100,7 @@ def sole_trainer(folder: Path) -> Generator[None]:
     except Timeout:
         raise BundleError(
             f"Expected {folder} to be free, found another process training in it. Wait until it "
-            "is done, or choose another --out."
+            "is done, or choose another `out`."
         ) from None
     except (OSError, NotImplementedError) as error:  # a disk without locks
         _logger.debug("No lock on %s: %s", folder, error)
@@ -121,8 +121,8 @@ def start_run(folder: Path, config: RunConfig, dataset: Dataset) -> None:
     """
     if holds_run(folder):
         raise BundleError(
-            f"Expected a folder without a run, found one in {folder}. Choose another --out, or "
-            "go on with that run by --resume."
+            f"Expected a folder without a run, found one in {folder}. Choose another `out`, or "
+            "go on with that run with `resume=True`."
         )
     graphs = _distinct_graphs(dataset)
     splits = {name: dataset.split(name) for name in SPLIT_NAMES}
@@ -223,7 +223,7 @@ def load_bundle(folder: Path) -> Bundle:
     if not path.exists():
         raise BundleError(
             f"Expected {path.name} in {folder}, found none. Training writes it after its first "
-            f"validation; go on with that run by 'knowformer train --resume --out {folder}'."
+            f"validation; go on with that run: `train(None, '{folder}', resume=True)`."
         )
     weights, _ = read_tensors(path)
     try:
@@ -252,7 +252,7 @@ def load_calibration(folder: Path) -> Calibration | None:
     path = folder / "calibration.json"
     if not path.exists():
         return None
-    remedy = f"Remake it with 'knowformer calibrate {folder}'."
+    remedy = f"Fit it again: `Reasoner.from_pretrained('{folder}').calibrate()`."
     try:
         calibration = Calibration.model_validate_json(_read_text(path))
     except ValidationError as error:
@@ -351,7 +351,7 @@ def _read_text(path: Path) -> str:
     except FileNotFoundError:
         raise BundleError(
             f"Expected a run folder with {path.name}, found none at {path.parent}. Make one with "
-            "'knowformer train'."
+            "`train()`."
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise BundleError(f"Expected a readable file at {path}, got: {error}.") from error

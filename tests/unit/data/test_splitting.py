@@ -101,7 +101,7 @@ def test_shares_are_shares_or_numbers() -> None:
     assert Shares(0.05, 7).counts(1000) == (50, 7)
     assert Shares(0.2).counts(1_000_000) == (200_000, 10_000)
     for wrong in (-0.1, 0.0, 1.5):
-        with pytest.raises(ConfigError, match="--valid"):
+        with pytest.raises(ConfigError, match="`valid`"):
             Shares(wrong).counts(1000)
     with pytest.raises(DataError, match="fewer facts held out"):
         Shares(0.5, 0.5).counts(1000)

@@ -200,7 +200,7 @@ def test_a_temporal_split_without_anything_to_hold_out_is_refused(tmp_path: Path
     rows = "".join(f"a{i},r{i},b{i},{i}\n" for i in range(9))
     (tmp_path / "f.csv").write_text(rows)
     options = ImportOptions(dialect=Dialect(time="4"))
-    with pytest.raises(DataError, match="--temporal"):
+    with pytest.raises(DataError, match="leave `time` out"):
         import_files([tmp_path / "f.csv"], tmp_path / "out", options=options)
 
 
@@ -219,7 +219,7 @@ def test_no_leaks_keeps_twins_together(tmp_path: Path) -> None:
 def test_a_first_line_that_may_be_a_header_is_said(tmp_path: Path) -> None:
     file = write_table(tmp_path / "f.tsv", [("Kopf", "Beziehung", "Ende"), *facts()])
     result = import_files([file], tmp_path / "out")
-    assert any("--header" in note for note in result.notes)
+    assert any("`header=True`" in note for note in result.notes)
 
 
 def test_bad_rdf_is_passed_over_line_by_line_and_xml_to_its_first_error(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_bad_rdf_is_passed_over_line_by_line_and_xml_to_its_first_error(tmp_path
 def test_nothing_is_written_over_unless_asked(tmp_path: Path) -> None:
     file = write_table(tmp_path / "f.tsv", facts())
     import_files([file], tmp_path / "out")
-    with pytest.raises(StorageError, match="--force"):
+    with pytest.raises(StorageError, match="`force=True`"):
         import_files([file], tmp_path / "out")
     import_files([file], tmp_path / "out", options=ImportOptions(seed=1), force=True)
     assert json.loads((tmp_path / "out/import.json").read_text())["seed"] == 1

@@ -98,7 +98,7 @@ def test_a_folder_in_use_is_refused_and_left_as_it_is(tmp_path: Path, ring: Data
     start_run(tmp_path, small(), ring)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert set(before) == FILES
-    with pytest.raises(BundleError, match=f"found one in {tmp_path}.*--resume"):
+    with pytest.raises(BundleError, match=f"found one in {tmp_path}.*`resume=True`"):
         start_run(tmp_path, small("paper"), ring)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
@@ -129,7 +129,7 @@ def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
 
 def test_a_run_without_weights_yet_says_how_to_go_on(tmp_path: Path, ring: Dataset) -> None:
     start_run(tmp_path, small(), ring)
-    with pytest.raises(BundleError, match=r"model\.safetensors .*--resume"):
+    with pytest.raises(BundleError, match=r"model\.safetensors .*resume=True"):
         load_bundle(tmp_path)
 
 

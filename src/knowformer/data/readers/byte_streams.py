@@ -19,7 +19,7 @@ _PEEK = 4096
 _OTHERS = {
     b"\xff\xfe": ("UTF-16", "Save the file as UTF-8."),
     b"\xfe\xff": ("UTF-16", "Save the file as UTF-8."),
-    b"PAR1": ("a Parquet file", "Import it with --format parquet."),
+    b"PAR1": ("a Parquet file", "Import it with `format='parquet'`."),
     b"PK\x03\x04": ("a zip file, such as spreadsheets are", "Unpack it, or save it as CSV."),
     b"BZh": ("a file packed by bzip2", "Unpack it, or pack it with gzip."),
     b"\xfd7zXZ": ("a file packed by xz", "Unpack it, or pack it with gzip."),
@@ -75,8 +75,8 @@ def _check_text(path: Path, beginning: bytes) -> None:
             raise DataError(f"Expected UTF-8 text in {path}, got {what}. {advice}")
     if b"\0" in beginning:
         raise DataError(
-            f"Expected UTF-8 text in {path}, got a binary file. Say what it is with --format, or "
-            "save it as text."
+            f"Expected UTF-8 text in {path}, got a binary file. Say what it is with `format`, "
+            "or save it as text."
         )
 
 

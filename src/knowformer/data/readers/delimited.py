@@ -160,7 +160,7 @@ def _has_width(path: Path, row: list[str], line: int, width: int, bad_rows: BadR
     if len(row) > 1 or (row and row[0].strip()):  # blank lines are passed over
         hint = ""
         if len(row) > width:
-            hint = " A name that holds the delimiter needs quotes; other quotes need --quote."
+            hint = " A name that holds the delimiter needs quotes; other quotes need `quote`."
         reason = f"Expected {width} columns as in the first line, got {len(row)}"
         bad_rows.add(place(path, line), reason, hint)
     return False
@@ -172,7 +172,7 @@ def _report_broken(where: str, error: csv.Error, bad_rows: BadRows) -> None:
         said = "a quote that is never closed"
     elif "new-line" in said:
         said = "a carriage return inside a line"
-    hint = " Choose how quotes are read with --quote, an empty one for no quotes at all."
+    hint = " Choose how quotes are read with `quote`, an empty one for no quotes at all."
     bad_rows.add(where, f"Expected delimited text, got: {said}", hint)
 
 
@@ -201,10 +201,10 @@ def detect_layout(path: Path, dialect: Dialect, roles: tuple[str, ...] = FACT_RO
 def _check(dialect: Dialect, roles: tuple[str, ...]) -> None:
     for what, character in (("delimiter", dialect.delimiter), ("quote", dialect.quote or None)):
         if character is not None and (len(character) != 1 or character in "\r\n"):
-            raise ConfigError(f"Expected one character as --{what}, got {character!r}.")
+            raise ConfigError(f"Expected one character as `{what}`, got {character!r}.")
     if dialect.columns and len(dialect.columns) != len(roles):
         raise ConfigError(
-            f"Expected {len(roles)} columns ({','.join(roles)}) as --columns, got "
+            f"Expected {len(roles)} columns ({','.join(roles)}) as `columns`, got "
             f"{len(dialect.columns)}: {','.join(dialect.columns)}."
         )
 
@@ -238,7 +238,7 @@ def _sniff(path: Path, sample: list[str], num_columns: int) -> str:
         raise DataError(
             f"Expected {num_columns} columns or more, separated by tab, comma, semicolon or pipe, "
             f"got {shorten(repr(sample[0].rstrip()))} as the first line of {path}. Name another "
-            "delimiter with --delimiter."
+            "delimiter with `delimiter`."
         )
     return best
 
@@ -274,7 +274,7 @@ def choose_columns(
         chosen = tuple(_column(path, first, name, has_header) for name in dialect.columns)
         if len(set(chosen)) < len(chosen):
             raise ConfigError(
-                f"Expected {len(roles)} different columns ({','.join(roles)}) as --columns, got "
+                f"Expected {len(roles)} different columns ({','.join(roles)}) as `columns`, got "
                 f"{','.join(dialect.columns)}."
             )
         return (*chosen, *time)
@@ -294,8 +294,8 @@ def _advice(roles: tuple[str, ...], found: int) -> str:
     if roles != FACT_ROLES:
         return f"Name the columns in a header line: {', '.join(roles)}."
     if found > len(roles):
-        return "Say which ones with --columns, by name or by number from 1."
-    return "Each row needs all of them; if something else stands between columns, say --delimiter."
+        return "Say which ones with `columns`, by name or by number from 1."
+    return "Each row needs all of them; for another character between columns give `delimiter`."
 
 
 def _column(path: Path, first: list[str], wanted: str, has_header: bool) -> int:

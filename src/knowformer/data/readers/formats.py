@@ -72,6 +72,6 @@ def format_of(path: Path, given: Format | None) -> Format:
         advice = next((hint for known, hint in HINTS.items() if suffix in known), "")
         raise DataError(
             f"Expected a name that tells the format ({', '.join(SUFFIXES)}, or any of them with "
-            f".gz), got {path}. {advice or 'Say it with --format.'}"
+            f".gz), got {path}. {advice or 'Say it with `format`.'}"
         )
     return SUFFIXES[suffix]

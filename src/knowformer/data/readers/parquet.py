@@ -62,7 +62,7 @@ def _check_type(path: Path, role: str, field: Any) -> None:
         wanted = "times, numbers or text" if role == "time" else "text or whole numbers"
         raise DataError(
             f"Expected {wanted} in column {field.name!r} of {path} for the {role}, got {kind}. "
-            "Choose another column with --columns, or convert this one."
+            "Choose another column with `columns`, or convert this one."
         )
 
 

@@ -74,7 +74,7 @@ class BadRows:
         if not self.skip:
             at = "at" if ":" in where.rpartition("/")[2] else "in"
             raise DataError(
-                f"{reason} {at} {where}.{hint} Mend it, or pass over bad rows with --skip-bad."
+                f"{reason} {at} {where}.{hint} Mend it, or skip bad rows with `skip_bad=True`."
             )
         self.rows.append(BadRow(where, reason))
 

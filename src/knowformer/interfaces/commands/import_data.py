@@ -14,6 +14,7 @@ from knowformer.importing.folder import BAD_ROWS_FILE
 from knowformer.importing.importing import ImportOptions, ImportResult, import_files
 from knowformer.interfaces.audit_tables import audit_tables
 from knowformer.interfaces.console import JsonOption, err, out, print_json, print_line
+from knowformer.interfaces.hints import as_typed
 from knowformer.interfaces.progress import import_progress
 
 READING = "Reading; what is not given is worked out, and said"
@@ -155,7 +156,7 @@ def command(
     else:
         out.print(audit_tables(result.audit, where=str(folder / "audit.json")))
         for note in result.notes:
-            print_line(note)
+            print_line(as_typed(note))
         next_run = quote_path(str(Path("runs") / folder.resolve().name))
         print_line(f"Data set: {folder}; its audit: {folder / 'audit.md'}")
         print_line(f"Next: knowformer train {quote_path(str(folder))} --out {next_run}")

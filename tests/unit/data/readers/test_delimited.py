@@ -93,11 +93,11 @@ def test_a_quote_that_is_never_closed_is_named_where_it_opens(file: Path) -> Non
     [
         ("who,what,whom\na,b,c\n", Dialect(columns=("who", "waht", "whom")), "mean 'what'"),
         ("a,b,c\n", Dialect(columns=("1", "2", "4")), "from 1 to 3, got 4"),
-        ("a,b,c,d\n", Dialect(), "got 4 in .*--columns"),
-        ("a,b\n", Dialect(delimiter=","), "got 2 in .*: 'a', 'b'.* --delimiter"),
+        ("a,b,c,d\n", Dialect(), "got 4 in .*`columns`"),
+        ("a,b\n", Dialect(delimiter=","), "got 2 in .*: 'a', 'b'.* `delimiter`"),
         ("a,b,c\n", Dialect(time="3"), "beside the time, got 2"),
         ("a,b,c\rd,e,f\r", Dialect(), "carriage returns alone"),
-        ("a b c\n", Dialect(), "--delimiter"),
+        ("a b c\n", Dialect(), "`delimiter`"),
         ("\n \n", Dialect(), "blank lines"),
     ],
 )
@@ -127,7 +127,7 @@ def test_options_that_cannot_be_are_refused(file: Path) -> None:
         ("ann,knows,bob\n".encode("utf-16"), "got UTF-16. Save"),
         (b"PK\x03\x04\xff\xfe", "spreadsheets"),
         (b"BZh91AY&SY\xff", "bzip2"),
-        (b"PAR1\x15\x04\x15\xff", "--format parquet"),
+        (b"PAR1\x15\x04\x15\xff", "`format='parquet'`"),
         (bytes(range(256)), "a binary file"),
         (gzip.compress(bytes(range(256)), mtime=0), "a binary file"),
     ],

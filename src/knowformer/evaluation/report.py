@@ -50,7 +50,8 @@ class EvaluationReport(Tabular, BaseModel):
     calibration: CalibrationReport | None = None
     """How well probabilities keep their word, if the run has a calibration."""
     seconds: float
-    command: str
+    command: str | None
+    """What the user typed; None when the report was made from Python."""
 
     @property
     def mrr(self) -> float:

@@ -25,6 +25,7 @@ from knowformer.interfaces.console import (
     print_json,
     print_line,
     print_note,
+    typed_command,
 )
 from knowformer.interfaces.hints import NoteFormatter, as_typed
 from knowformer.interfaces.progress import TrainingDisplay, counting_progress
@@ -191,13 +192,14 @@ def evaluate_command(
             split,
             graph=graph,
             progress=lambda done, total: progress.update(task, completed=done, total=total),
+            command=typed_command(),
         )
     content = report.model_dump(mode="json")
     if as_json:
         print_json(content)
     else:
         out.print(report)
-        out.print(f"[dim]made by: {escape(report.command)}[/]", highlight=False, soft_wrap=True)
+        out.print(f"[dim]made by: {escape(typed_command())}[/]", highlight=False, soft_wrap=True)
     if graph is None:  # after printing: the numbers are not lost when they cannot be stored
         update_metrics(run, {split: content})
         if report.calibration is not None and can_draw():

@@ -29,18 +29,18 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 from torch import Tensor
 
-from knowformer.storage.atomic_files import write_text
-from knowformer.system.environment import describe_environment
-from knowformer.errors import BundleError, ConfigError, StorageError
 from knowformer.calibration.calibration import FORMAT_VERSION as CALIBRATION_VERSION
 from knowformer.calibration.calibration import Calibration
 from knowformer.data.dataset import Dataset, Split, SplitName
+from knowformer.data.labels import Labels
+from knowformer.errors import BundleError, ConfigError, StorageError
 from knowformer.graph.inverse import num_with_inverses
 from knowformer.graph.knowledge_graph import KnowledgeGraph
-from knowformer.data.labels import Labels
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.model.knowformer import KnowFormer
+from knowformer.storage.atomic_files import write_text
 from knowformer.storage.tensor_files import read_tensors, write_tensors
+from knowformer.system.environment import describe_environment
 from knowformer.training.config import RunConfig, parse_config, to_toml
 
 _logger = logging.getLogger(__name__)

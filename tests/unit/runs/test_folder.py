@@ -7,6 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from knowformer.data.dataset import Dataset, Split, load_dataset
+from knowformer.errors import BundleError, ConfigError, StorageError
+from knowformer.model.config import PRESETS, PresetName
+from knowformer.model.knowformer import KnowFormer, initialize
 from knowformer.runs.folder import (
     holds_run,
     load_bundle,
@@ -17,12 +21,8 @@ from knowformer.runs.folder import (
     start_run,
     update_metrics,
 )
-from knowformer.errors import BundleError, ConfigError, StorageError
 from knowformer.scoring.scorer import Scorer
-from knowformer.data.dataset import Dataset, Split, load_dataset
 from knowformer.storage.triples_io import NamedTriple
-from knowformer.model.config import PRESETS, PresetName
-from knowformer.model.knowformer import KnowFormer, initialize
 from knowformer.training.config import RunConfig, build_config
 
 FILES = {"config.toml", "dataset.json", "facts.safetensors", "environment.json"}

@@ -9,7 +9,7 @@ import numpy as np
 
 from knowformer.audit.audit import Audit, audit
 from knowformer.audit.relation_overlap import find_overlaps, twin_groups
-from knowformer.data.dataset import Dataset
+from knowformer.data.dataset import Dataset, build_dataset
 from knowformer.data.fact_table import FactTable, FactTableBuilder
 from knowformer.data.labels import Labels
 from knowformer.data.readers.byte_streams import size_of
@@ -21,15 +21,16 @@ from knowformer.data.readers.rows import BadRows, Chunk
 from knowformer.data.readers.times import TimeColumn
 from knowformer.data.splitting import (
     LEFT_OUT,
+    SPLIT_IDS,
     TEST,
     VALID,
-    Parts,
-    Shares,
+    SplitIds,
+    SplitSizes,
     split_by_seed,
     split_by_time,
 )
 from knowformer.errors import ConfigError, DataError
-from knowformer.importing.folder import build_dataset, check_free, write_folder
+from knowformer.importing.folder import check_free, write_folder
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, and with the bytes read so far and in all."""
@@ -43,7 +44,7 @@ class ImportOptions:
     """Of all files; by default told by each name."""
     dialect: Dialect = field(default_factory=Dialect)
     labels: tuple[Path, ...] = ()
-    shares: Shares = field(default_factory=Shares)
+    sizes: SplitSizes = field(default_factory=SplitSizes)
     seed: int = 0
     no_leaks: bool = False
     keep_literals: bool = False
@@ -95,15 +96,17 @@ def import_files(
     table = reading.read()
     labels = reading.read_labels(table)
     reading.report("split")
-    parts, notes = _split(table, options, reading.time_column)
-    dataset = build_dataset(folder.resolve().name, table, parts, labels)
+    split_ids, notes = _split(table, options, reading.time_column)
+    facts = [table.facts[split_ids == number] for number in SPLIT_IDS.values()]
+    name = folder.resolve().name
+    dataset = build_dataset(name, facts, table.entities, table.relations, labels=labels)
     reading.report("audit")
-    looked_over = audit(dataset, repeated_rows=table.num_repeated)
+    audited = audit(dataset, repeated_rows=table.num_repeated)
     notes = [*reading.notes, *notes]
     record = _record(reading, table, notes, options)
     reading.report("write")
-    write_folder(folder, dataset, looked_over, reading.bad_rows, record)
-    return ImportResult(folder, dataset, looked_over, notes, table.num_rows, reading.bad_rows)
+    write_folder(folder, dataset, audited, reading.bad_rows, record)
+    return ImportResult(folder, dataset, audited, notes, table.num_rows, reading.bad_rows)
 
 
 class Reading:
@@ -230,39 +233,39 @@ class Reading:
 
 def _split(
     table: FactTable, options: ImportOptions, time_column: TimeColumn | None
-) -> tuple[Parts, list[str]]:
-    """Returns the part of each fact, and what there is to say about it."""
+) -> tuple[SplitIds, list[str]]:
+    """Returns the split of each fact, and notes about the split."""
     if table.times is not None and time_column is not None:
-        cut = split_by_time(table.facts, table.times, shares=options.shares)
+        cut = split_by_time(table.facts, table.times, sizes=options.sizes)
         notes = [
             f"Split by time: validation from {time_column.show(cut.valid_from)}, test from "
             f"{time_column.show(cut.test_from)}."
         ]
-        if left_out := int((cut.parts == LEFT_OUT).sum()):
+        if left_out := int((cut.split_ids == LEFT_OUT).sum()):
             notes.append(f"{left_out:,} later facts of relations without earlier ones left out.")
-        if not all(_held_out(cut.parts)):
+        if not all(_held_out(cut.split_ids)):
             raise DataError(
                 "Expected later facts of relations that have earlier ones, to hold them out, got "
                 "none. Hold out more with `valid` and `test`, or leave `time` out."
             )
-        return cut.parts, notes
-    sizes = {"num_entities": len(table.entities), "num_relations": len(table.relations)}
+        return cut.split_ids, notes
     groups = None
     if options.no_leaks:
-        groups = twin_groups(table.facts, find_overlaps(table.facts, **sizes), **sizes)
-    parts = split_by_seed(table.facts, seed=options.seed, shares=options.shares, groups=groups)
+        counts = {"num_entities": len(table.entities), "num_relations": len(table.relations)}
+        groups = twin_groups(table.facts, find_overlaps(table.facts, **counts), **counts)
+    split_ids = split_by_seed(table.facts, seed=options.seed, sizes=options.sizes, groups=groups)
     notes = [f"Split by seed {options.seed}; every name of valid and test occurs in train."]
-    held_out, wanted = _held_out(parts), options.shares.counts(len(table.facts))
+    held_out, wanted = _held_out(split_ids), options.sizes.counts(len(table.facts))
     if sum(held_out) < 0.9 * sum(wanted):
         notes.append(
             f"Held out {held_out[0]:,} and {held_out[1]:,} facts instead of {wanted[0]:,} and "
             f"{wanted[1]:,}: the others are needed in training, so that it has every name."
         )
-    return parts, notes
+    return split_ids, notes
 
 
-def _held_out(parts: Parts) -> tuple[int, int]:
-    return int((parts == VALID).sum()), int((parts == TEST).sum())
+def _held_out(split_ids: SplitIds) -> tuple[int, int]:
+    return int((split_ids == VALID).sum()), int((split_ids == TEST).sum())
 
 
 def _record(

@@ -31,7 +31,7 @@ from torch import Tensor
 
 from knowformer.calibration.calibration import FORMAT_VERSION as CALIBRATION_VERSION
 from knowformer.calibration.calibration import Calibration
-from knowformer.data.dataset import Dataset, Split, SplitName
+from knowformer.data.dataset import SPLIT_NAMES, Dataset, Split, SplitName
 from knowformer.data.labels import Labels
 from knowformer.errors import BundleError, ConfigError, StorageError
 from knowformer.graph.inverse import num_with_inverses
@@ -49,7 +49,6 @@ FORMAT_VERSION = 1
 VALIDATIONS_FOLDER = "validations"
 LOCK_FILE = ".training.lock"
 LAST_SETTING = "checkpoint_minutes"  # of what every run writes
-SPLIT_NAMES: tuple[SplitName, ...] = ("train", "valid", "test")
 
 
 class _DatasetFile(BaseModel):

@@ -16,7 +16,7 @@ from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.importing import (
     Dialect,
     ImportOptions,
-    Shares,
+    SplitSizes,
     import_files,
     make_dataset,
     to_pandas,
@@ -185,7 +185,7 @@ def test_a_temporal_split_trains_on_the_earliest(tmp_path: Path, form: str) -> N
     (tmp_path / "f.csv").write_text(
         "head,relation,tail,when\n" + "".join(",".join(row) + "\n" for row in rows)
     )
-    options = ImportOptions(dialect=Dialect(time="when"), shares=Shares(0.1, 0.2))
+    options = ImportOptions(dialect=Dialect(time="when"), sizes=SplitSizes(0.1, 0.2))
     result = import_files([tmp_path / "f.csv"], tmp_path / "out", options=options)
     frame = to_pandas(result.dataset)
     frame["when"] = [

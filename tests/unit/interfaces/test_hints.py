@@ -13,7 +13,7 @@ from typer.main import get_command
 
 import knowformer
 from knowformer import Reasoner, train
-from knowformer.importing import Dialect, ImportOptions, Shares, import_files
+from knowformer.importing import Dialect, ImportOptions, SplitSizes, import_files
 from knowformer.interfaces.cli import app
 from knowformer.interfaces.hints import COMMANDS, FLAGS, NoteFormatter, as_typed
 from knowformer.training.config import build_config
@@ -79,9 +79,8 @@ def test_the_library_does_not_speak_command_line() -> None:
 
 def test_every_flag_exists_and_says_what_a_parameter_does() -> None:
     assert set(FLAGS.values()) <= OPTIONS
-    callables = (
-        import_files, ImportOptions, Dialect, Shares, train, build_config, Reasoner.missing_facts
-    )  # fmt: skip
+    options = (ImportOptions, Dialect, SplitSizes)
+    callables = (*options, import_files, train, build_config, Reasoner.missing_facts)
     assert set(FLAGS) <= {name for each in callables for name in inspect.signature(each).parameters}
 
 

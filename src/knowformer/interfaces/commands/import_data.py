@@ -8,7 +8,7 @@ import typer
 
 from knowformer.data.readers.delimited import DELIMITERS, Dialect
 from knowformer.data.readers.formats import Format
-from knowformer.data.splitting import Shares
+from knowformer.data.splitting import SplitSizes
 from knowformer.errors import DataError
 from knowformer.importing.folder import BAD_ROWS_FILE
 from knowformer.importing.importing import ImportOptions, ImportResult, import_files
@@ -100,7 +100,7 @@ def command(
     valid: Annotated[
         float | None,
         typer.Option(
-            help="Held out for validation: a share below 1, or a number of facts; else a tenth, "
+            help="Held out for validation: a fraction below 1, or a number of facts; else a tenth, "
             "at most 10,000.",
             rich_help_panel=SPLITTING,
         ),
@@ -143,7 +143,7 @@ def command(
             time=temporal,
         ),
         labels=tuple(labels or ()),
-        shares=Shares(valid, test),
+        sizes=SplitSizes(valid, test),
         seed=seed,
         no_leaks=no_leaks,
         keep_literals=keep_literals,

@@ -108,3 +108,10 @@ def test_a_missing_package_is_named(
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingPackageError, match="pip install"):
         convert(family)
+
+
+def test_a_relation_without_a_training_fact_is_refused() -> None:
+    rows = [("a", "r", "b", "train"), ("b", "r", "c", "valid"), ("a", "s", "c", "test")]
+    frame = pandas.DataFrame(rows, columns=["head", "relation", "tail", "split"])
+    with pytest.raises(DataError, match="training facts, got 's' in test"):
+        dataset_from_pandas(frame)

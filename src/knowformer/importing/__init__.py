@@ -11,7 +11,7 @@ from knowformer.data.converters import (
     to_pandas,
     to_pyg,
 )
-from knowformer.data.readers.delimited import Dialect
+from knowformer.data.readers.columns import Dialect
 from knowformer.data.readers.formats import Format
 from knowformer.data.splitting import SplitSizes
 from knowformer.importing.importing import ImportOptions, ImportResult, import_files

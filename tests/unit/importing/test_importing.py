@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowformer.data.dataset import load_dataset
-from knowformer.data.readers.parquet import read_parquet
 from knowformer.errors import DataError, StorageError
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.importing import (
@@ -280,17 +279,6 @@ def test_parquet_of_wrong_types_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"no parquet at all")
     with pytest.raises(DataError, match="Expected a Parquet file"):
         import_files([path], tmp_path / "out")
-
-
-def test_numbers_in_parquet_are_names(tmp_path: Path) -> None:
-    from knowformer.data.readers.rows import BadRows
-
-    pyarrow = pytest.importorskip("pyarrow")
-    path = tmp_path / "f.parquet"
-    table = pyarrow.table({"head": [1, 2], "relation": ["r", "r"], "tail": [2, 3]})
-    pytest.importorskip("pyarrow.parquet").write_table(table, path)
-    _, chunks = read_parquet(path, Dialect(), bad_rows=BadRows())
-    assert [chunk.columns for chunk in chunks] == [(["1", "2"], ["r", "r"], ["2", "3"])]
 
 
 RDF_XML = '<d:RDF xmlns:d="http://www.w3.org/1999/02/22-rdf-syntax-ns#">\n'

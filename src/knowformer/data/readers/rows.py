@@ -4,15 +4,12 @@ A reader knows a format; what a good name is, and what happens to a bad row, is 
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from knowformer.errors import DataError
-
-ByteProgress = Callable[[int], None]
-"""Called while a file is read, with how many of its bytes have been taken in."""
 
 MAX_SHOWN = 60
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from knowformer.data.readers.delimited import DELIMITERS, Dialect
+from knowformer.data.readers.columns import DELIMITERS, Dialect
 from knowformer.data.readers.formats import Format
 from knowformer.data.splitting import SplitSizes
 from knowformer.errors import DataError
@@ -26,8 +26,8 @@ def command(
         list[Path],
         typer.Argument(
             metavar="FILE",
-            help="Facts: TSV, CSV, Parquet, N-Triples, Turtle or RDF/XML, each also as .gz; those "
-            "of several files are joined.",
+            help="Facts: TSV, CSV, JSON Lines, Parquet, N-Triples, Turtle or RDF/XML, each also as "
+            ".gz; those of several files are joined.",
         ),
     ],
     folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to write.")],

@@ -3,7 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from knowformer.data.readers.delimited import Dialect, detect_layout, read_delimited
+from knowformer.data.readers.columns import Dialect
+from knowformer.data.readers.delimited import detect_layout, read_delimited
+from knowformer.data.readers.reading import Reading
 from knowformer.data.readers.rows import BadRows
 from knowformer.errors import ConfigError, DataError
 
@@ -11,12 +13,11 @@ Rows = list[tuple[str, ...]]
 
 
 def read(path: Path, dialect: Dialect | None = None, *, skip: bool = False) -> tuple[Rows, BadRows]:
-    bad_rows = BadRows(skip=skip)
-    layout = detect_layout(path, dialect or Dialect())
+    reading = Reading(dialect or Dialect(), bad_rows=BadRows(skip=skip))
     rows: Rows = []
-    for chunk in read_delimited(path, layout, bad_rows=bad_rows):
+    for chunk in read_delimited(path, reading):
         rows += zip(*chunk.columns, strict=True)
-    return rows, bad_rows
+    return rows, reading.bad_rows
 
 
 @pytest.fixture

@@ -118,7 +118,7 @@ class Audit(BaseModel):
         """Returns a row per relation: category, facts, heads and tails.
 
         Raises:
-            ConfigError: pandas is not installed.
+            MissingPackageError: pandas is not installed.
         """
         columns = list(RelationCounts.model_fields)
         rows = [[getattr(row, column) for column in columns] for row in self.by_relation]

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from knowformer.data.dataset import HOMOGENEOUS_RELATION, Dataset, build_dataset
 from knowformer.data.splitting import SPLIT_IDS, SplitIds, SplitSizes, split_by_seed
-from knowformer.errors import DataError, MissingPackageError, suggest
+from knowformer.errors import DataError, require_package, suggest
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.storage.triples_io import COLUMNS
@@ -105,10 +105,9 @@ def to_pandas(graph: KnowledgeGraph | Dataset) -> "pandas.DataFrame":
     Raises:
         MissingPackageError: pandas is not installed.
     """
-    try:
-        import pandas
-    except ImportError:
-        raise MissingPackageError("pandas", "frames", "make a data frame") from None
+    require_package("pandas", extra="frames", purpose="make a data frame")
+    import pandas
+
     content: dict[str, list[str]] = {name: [] for name in COLUMNS}
     splits: list[str] = []
     for name, its_graph, facts in _splits(graph):
@@ -150,10 +149,9 @@ def to_networkx(graph: KnowledgeGraph | Dataset) -> "networkx.MultiDiGraph[str]"
     Raises:
         MissingPackageError: networkx is not installed.
     """
-    try:
-        import networkx
-    except ImportError:
-        raise MissingPackageError("networkx", None, "make a networkx graph") from None
+    require_package("networkx", extra=None, purpose="make a networkx graph")
+    import networkx
+
     made: Any = networkx.MultiDiGraph()
     for name, its_graph, facts in _splits(graph):
         entities, relations = its_graph.entities.names, its_graph.relations.names
@@ -220,10 +218,9 @@ def to_pyg(graph: KnowledgeGraph | Dataset) -> "torch_geometric.data.Data":
         MissingPackageError: torch_geometric is not installed.
         DataError: an inductive data set, whose splits have graphs of their own.
     """
-    try:
-        from torch_geometric.data import Data
-    except ImportError:
-        raise MissingPackageError("torch_geometric", None, "make a Data object") from None
+    require_package("torch_geometric", extra=None, purpose="make a Data object")
+    from torch_geometric.data import Data
+
     if isinstance(graph, Dataset) and graph.is_inductive:
         raise DataError(
             "Expected a data set on one graph, got an inductive one. Convert the graph of each "

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-PACKAGES = ("knowformer", "torch", "numpy", "safetensors")
+PACKAGES = ("knowformer", "torch", "numpy", "numba", "llvmlite", "safetensors")
 
 
 def describe_environment() -> dict[str, Any]:

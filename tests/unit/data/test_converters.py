@@ -100,7 +100,7 @@ def test_what_cannot_be_read_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("package", "convert"),
-    [("pandas", to_pandas), ("networkx", to_networkx), ("torch_geometric.data", to_pyg)],
+    [("pandas", to_pandas), ("networkx", to_networkx), ("torch_geometric", to_pyg)],
 )
 def test_a_missing_package_is_named(
     package: str, convert, family: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch

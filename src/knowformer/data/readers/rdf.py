@@ -77,7 +77,7 @@ def _well_formed(
     parser: "Iterable[pyoxigraph.Quad]",
     path: Path,
     reading: Reading,
-    xml_lines: "LineByLine | None",
+    xml: "LineByLine | None",
 ) -> Iterator["pyoxigraph.Quad"]:
     """Yields the quads that can be parsed; XML ends at its first error, other syntaxes go on.
 
@@ -90,11 +90,11 @@ def _well_formed(
             return
         except SyntaxError as error:
             fault = _PLACE.sub("", str(error.msg)).rstrip(".")
-            line = error.lineno or (xml_lines.number if xml_lines else 1)
-            ends = " (reading ends here)" if xml_lines else ""
+            line = error.lineno or (xml.number if xml else 1)
+            ends = " (reading ends here)" if xml else ""
             reason = f"Expected well-formed RDF, got the error {fault!r}{ends}"
             reading.bad_rows.add(place(path, line), reason)
-            if xml_lines:
+            if xml:
                 return
 
 

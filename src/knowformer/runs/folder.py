@@ -16,6 +16,7 @@ validations/            weights of every validation, if they were asked for
 import hashlib
 import json
 import logging
+import re
 import shutil
 import tomllib
 from collections.abc import Generator
@@ -48,7 +49,8 @@ _logger = logging.getLogger(__name__)
 FORMAT_VERSION = 1
 VALIDATIONS_FOLDER = "validations"
 LOCK_FILE = ".training.lock"
-LAST_SETTING = "checkpoint_minutes"  # of what every run writes
+NUM_SETTINGS = re.compile(r"# (\d+) settings\n")
+"""First line of config.toml: fewer than that, and the file was cut off."""
 
 
 class _DatasetFile(BaseModel):
@@ -143,7 +145,9 @@ def start_run(folder: Path, config: RunConfig, dataset: Dataset) -> None:
         write_text(folder / "dataset.json", json.dumps(names.model_dump(), ensure_ascii=False))
         write_json(folder / "environment.json", describe_environment())
         # Last: a folder with settings is a folder with a run.
-        write_text(folder / "config.toml", to_toml(config))
+        settings = to_toml(config)
+        number = _num_settings(tomllib.loads(settings))
+        write_text(folder / "config.toml", f"# {number} settings\n{settings}")
 
 
 @contextmanager
@@ -193,18 +197,30 @@ def _validated_path(folder: Path, step: int) -> Path:
 def load_config(folder: Path) -> RunConfig:
     """Loads a run's settings."""
     path = folder / "config.toml"
+    text = _read_text(path)
     try:
-        settings = tomllib.loads(_read_text(path))
+        settings = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"Expected a TOML file at {path}, got: {error}.") from error
     config = parse_config(settings, where=str(path))
-    # A file that was cut off between two lines is TOML all the same.
-    if LAST_SETTING not in settings.get("training", {}):
+    if not _is_whole(text, settings):
         raise ConfigError(
-            f"Expected all settings of a run in {path}, the last one training.{LAST_SETTING}, "
-            "found a part of them: the file is damaged. Restore it from a copy, or train again."
+            f"Expected all settings of a run in {path}, found only {_num_settings(settings)}: the "
+            "file is damaged. Restore it from a copy, or train again."
         )
     return config
+
+
+def _is_whole(text: str, settings: dict[str, Any]) -> bool:
+    """Returns False for a file cut off between two lines, which is TOML all the same."""
+    announced = NUM_SETTINGS.match(text)
+    if announced is None:  # older runs did not count; this was the last setting that they wrote
+        return "checkpoint_minutes" in settings.get("training", {})
+    return _num_settings(settings) >= int(announced[1])
+
+
+def _num_settings(settings: dict[str, Any]) -> int:
+    return sum(_num_settings(v) if isinstance(v, dict) else 1 for v in settings.values())
 
 
 def load_bundle(folder: Path) -> Bundle:

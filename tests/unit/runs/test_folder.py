@@ -192,12 +192,16 @@ def test_damaged_metrics_are_named(tmp_path: Path) -> None:
         update_metrics(tmp_path, {"test": {}})
 
 
-def test_settings_cut_off_between_any_two_lines_are_refused(tmp_path: Path, ring: Dataset) -> None:
+@pytest.mark.parametrize("first_line", [0, 1], ids=["counted", "an older run, not counted"])
+def test_settings_cut_off_between_any_two_lines_are_refused(
+    tmp_path: Path, ring: Dataset, first_line: int
+) -> None:
     start_run(tmp_path / "run", small("released"), ring)
     path = tmp_path / "run" / "config.toml"
-    lines = path.read_text("utf-8").splitlines(keepends=True)
+    lines = path.read_text("utf-8").splitlines(keepends=True)[first_line:]
+    path.write_text("".join(lines), "utf-8")
     assert load_config(tmp_path / "run") == small("released")
-    for number in range(1, len(lines)):
+    for number in range(len(lines)):
         path.write_text("".join(lines[:number]), "utf-8")
         with pytest.raises(ConfigError, match="damaged"):
             load_config(tmp_path / "run")

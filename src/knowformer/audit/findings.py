@@ -56,8 +56,8 @@ def _leaks(audit: "Audit") -> Iterator[Finding]:
     yield Finding(
         topic="leaks",
         level="warning" if fraction >= FEW_LEAKS else "note",
-        found=f"{test.leaked:,} of {test.facts:,} test facts ({_percent(fraction)}) can be read off "
-        "a twin in the graph: the same pair under a relation that nearly repeats theirs.",
+        found=f"{test.leaked:,} of {test.facts:,} test facts ({_percent(fraction)}) can be read "
+        "off a twin in the graph: the same pair under a relation that nearly repeats theirs.",
         why="Copying the twin answers them without any reasoning, so the score says little about "
         "facts that have no twin. This made FB15k and WN18 easy.",
         advice="Import with `no_leaks=True`, which keeps twins in the same split, or remove one "

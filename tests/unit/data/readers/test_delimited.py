@@ -122,30 +122,7 @@ def test_options_that_cannot_be_are_refused(file: Path) -> None:
         read(file, Dialect(columns=("1", "2", "2")))
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("ann,knows,bob\n".encode("utf-16"), "got UTF-16. Save"),
-        (b"PK\x03\x04\xff\xfe", "spreadsheets"),
-        (b"BZh91AY&SY\xff", "bzip2"),
-        (b"PAR1\x15\x04\x15\xff", "`format='parquet'`"),
-        (bytes(range(256)), "a binary file"),
-        (gzip.compress(bytes(range(256)), mtime=0), "a binary file"),
-    ],
-)
-def test_a_file_that_is_no_text_is_named(file: Path, content: bytes, said: str) -> None:
-    file.write_bytes(content)
-    with pytest.raises(DataError, match=f"UTF-8 text in .*{said}"):
-        read(file)
-
-
 def test_names_that_look_like_other_formats_are_names(file: Path) -> None:
     genes = [("PAR1", "binds", "BZhF"), ("BZhF", "binds", "na\0me")]
     file.write_text("".join(",".join(fact) + "\n" for fact in genes) + "ä" * 5000 + ",b,c\n")
     assert read(file)[0][:2] == genes
-
-
-def test_a_truncated_gzip_file_is_refused(file: Path) -> None:
-    file.write_bytes(gzip.compress(b"a,b,c\n" * 10_000)[:-20])
-    with pytest.raises(DataError, match="whole gzip file"):
-        read(file)

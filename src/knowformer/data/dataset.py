@@ -162,11 +162,11 @@ def build_dataset(
 
 def _number_by_appearance(used: Ids, names: Sequence[str]) -> tuple[list[str], Ids]:
     """Returns the names in use by first appearance, and the new id of each old one."""
-    old, first = np.unique(used, return_index=True)
-    old = old[np.argsort(first)]
+    distinct, first = np.unique(used, return_index=True)
+    old: list[int] = distinct[np.argsort(first)].tolist()
     ids = np.full(len(names), -1, dtype=np.int64)
     ids[old] = np.arange(len(old))
-    return [names[i] for i in old.tolist()], ids
+    return [names[i] for i in old], ids
 
 
 def load_dataset(

@@ -1,7 +1,6 @@
-"""Facts to train, valid and test: by a seed or by time, with no name unseen where possible.
+"""Splits facts into train, valid and test: by a seed, with every name in train, or by time.
 
-This is the one rule by which facts without splits of their own are split, whether ``train`` is
-given a file of them, ``import`` makes a data set of them, or a graph comes from another library.
+Every source without splits is split here: a file to train on, an import, another library's graph.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Own data in: files of many formats to audited data sets, and other libraries' graphs."""
+"""Imports your own data: files of many formats, and graphs of other libraries."""
 
 from knowformer.audit.audit import Audit, audit
 from knowformer.data.converters import (

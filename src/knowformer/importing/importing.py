@@ -33,7 +33,7 @@ from knowformer.errors import ConfigError, DataError
 from knowformer.importing.folder import check_free, write_folder
 
 Progress = Callable[[str, int, int], None]
-"""Called with what is being done, and with the bytes read so far and in all."""
+"""Called with the stage of the import, the bytes read so far and the bytes of all files."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class ImportOptions:
     """How files are read and split; the defaults work most things out."""
 
     format: Format | None = None
-    """Of all files; by default told by each name."""
+    """Of all files; by default by the ending of each name."""
     dialect: Dialect = field(default_factory=Dialect)
     labels: tuple[Path, ...] = ()
     sizes: SplitSizes = field(default_factory=SplitSizes)
@@ -59,7 +59,7 @@ class ImportResult:
     dataset: Dataset
     audit: Audit
     notes: list[str]
-    """What was worked out or left out, a sentence each."""
+    """How files were read and split, and what was left out, a sentence each."""
     num_rows: int
     bad_rows: BadRows
 

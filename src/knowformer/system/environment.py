@@ -1,4 +1,4 @@
-"""What a result was made with: hardware, versions and commit."""
+"""Hardware, versions and commit that a result was made with."""
 
 import os
 import platform

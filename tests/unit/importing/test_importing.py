@@ -40,6 +40,12 @@ def write_table(path: Path, rows: list[Triple], delimiter: str = "\t") -> Path:
     return path
 
 
+def write_json_lines(path: Path, rows: list[Triple]) -> Path:
+    objects = (dict(zip(("head", "relation", "tail"), row, strict=True)) for row in rows)
+    path.write_text("".join(json.dumps(content) + "\n" for content in objects))
+    return path
+
+
 def write_parquet(path: Path, rows: list[Triple]) -> Path:
     pyarrow = pytest.importorskip("pyarrow")
     columns = dict(
@@ -65,6 +71,7 @@ def write_turtle(path: Path, rows: list[Triple]) -> Path:
         ("f.tsv", write_table),
         ("f.csv", lambda path, rows: write_table(path, rows, ",")),
         ("f.tsv.gz", write_table),
+        ("f.jsonl", write_json_lines),
         ("f.parquet", write_parquet),
     ],
 )
@@ -144,6 +151,18 @@ def test_labels_are_kept_with_the_data_set(tmp_path: Path) -> None:
     assert dict(labels.entities) == {"p1": "Ann, the first"}
     assert dict(labels.relations) == {"r0": "likes"}
     assert any("1 of 17 entities" in note for note in result.notes)
+
+
+def test_labels_are_read_from_any_kind_of_table_but_not_from_rdf(tmp_path: Path) -> None:
+    file = write_table(tmp_path / "f.tsv", facts())
+    (tmp_path / "names.jsonl").write_text('{"name": "Ann", "id": "p1"}\n')
+    options = ImportOptions(labels=(tmp_path / "names.jsonl",))
+    result = import_files([file], tmp_path / "out", options=options)
+    assert dict(result.dataset.labels.entities) == {"p1": "Ann"}
+    (tmp_path / "names.nt").write_text("<http://a/b> <http://a/c> <http://a/d> .\n")
+    options = ImportOptions(labels=(tmp_path / "names.nt",))
+    with pytest.raises(DataError, match=r"ids and names, got RDF in .*names\.nt"):
+        import_files([file], tmp_path / "other", options=options)
 
 
 def test_rdf_keeps_iris_shortens_names_and_counts_literals(tmp_path: Path) -> None:

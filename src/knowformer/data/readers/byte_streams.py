@@ -1,4 +1,4 @@
-"""Files as streams of bytes, unzipped on the way, with how far the reading has come."""
+"""Files as streams of bytes: unzipped while they are read, refused when they are no text."""
 
 import codecs
 import gzip
@@ -29,13 +29,13 @@ _OTHERS = {
 
 @dataclass(frozen=True)
 class Source:
-    """An open file: its content, and where the reading stands in the file as it lies on disk."""
+    """An open file: its unzipped content, and how far the file on disk has been read."""
 
     content: BinaryIO
     _file: io.FileIO
 
     def bytes_read(self) -> int:
-        """Returns how many bytes of the file have been taken in."""
+        """Returns how many bytes of the file on disk have been read."""
         return self._file.tell()
 
 

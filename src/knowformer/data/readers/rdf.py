@@ -138,17 +138,16 @@ def _chunk(path: Path, rows: list[tuple[str, str, str]], numbers: list[int]) -> 
 
 
 class LineByLine:
-    """Hands a file on a line at a time, and counts.
+    """A file that is read one line at a time and counts them.
 
-    The reader of RDF/XML tells no line. When it stops at an error, it has read no further than the
-    line of that error.
+    The parser of RDF/XML does not say where it failed; fed by lines, it fails on the last one read.
     """
 
     def __init__(self, content: BinaryIO) -> None:
         self._content = content
         self._is_whole = True
         self.number = 0
-        """Of the line that was handed on last."""
+        """The line that was read last."""
 
     def read(self, size: int = -1, /) -> bytes:
         """Returns the next line, or a part of it that is no longer than ``size``."""

@@ -13,7 +13,7 @@ from knowformer.data.readers.columns import FACT_ROLES, Dialect, Layout
 from knowformer.data.readers.rows import BadRows
 
 ByteProgress = Callable[[int], None]
-"""Called while a file is read, with how many of its bytes have been taken in."""
+"""Called while a file is read, with how many of its bytes have been read."""
 
 
 def _no_progress(_: int) -> None:
@@ -43,7 +43,7 @@ class Reading:
     """Numbers for blank nodes, which have no name of their own."""
 
     def note_layout(self, path: Path, layout: Layout) -> None:
-        """Takes down how a table is read."""
+        """Records how a table is read."""
         self.notes.append(f"{path}: {layout.describe()}.")
         if not layout.has_header:
             chosen = [layout.first_row[i] for i in layout.indices]

@@ -1,28 +1,84 @@
-"""A change that is not meant to change numbers must not change these."""
+"""A change that is not meant to change numbers must not change these.
 
-import json
-from pathlib import Path
+The curves of 200 steps take minutes, and most need benchmark data: they are compared where
+$KNOWFORMER_DATA is set, or by ``python -m tests.golden.curves check``.
+"""
+
+import os
+from dataclasses import replace
 
 import pytest
 
-from knowformer.training import loop
-from tests.golden.make import NUM_STEPS, RECORD, golden_losses
+from knowformer.data import catalog
+from tests.golden.curves import (
+    CURVES,
+    FOLDER,
+    NATIONS,
+    NATIONS_IN_REGIONS,
+    Curve,
+    Numbers,
+    compare,
+    path_of,
+    run,
+)
 
 pytestmark = pytest.mark.golden
 
-
-@pytest.fixture(autouse=True)
-def an_event_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "LOG_EVERY_SECONDS", 0.0)
+QUICK = [NATIONS, NATIONS_IN_REGIONS]
 
 
-def test_twenty_steps_have_the_losses_of_the_record_and_equal_bits_twice(tmp_path: Path) -> None:
-    runs = []
-    for name in ("first", "second"):
-        (tmp_path / name).mkdir()
-        runs.append(golden_losses(tmp_path / name))
-    assert runs[0] == runs[1]
-    assert len(runs[0]) == NUM_STEPS
-    recorded = json.loads(RECORD.read_text())["losses"]
-    # Not bits: other CPUs round otherwise.
-    assert runs[0] == pytest.approx(recorded, rel=1e-5)
+def has_data(name: str) -> bool:
+    is_set = bool(os.environ.get("KNOWFORMER_DATA"))
+    return is_set and catalog.locate(catalog.find(name)) is not None
+
+
+LONG = [
+    pytest.param(
+        curve,
+        id=curve.name,
+        marks=pytest.mark.skipif(
+            not has_data(curve.dataset), reason=f"no $KNOWFORMER_DATA with {curve.dataset}"
+        ),
+    )
+    for curve in CURVES.values()
+    if curve not in QUICK
+]
+
+
+@pytest.fixture(scope="module")
+def nations() -> Numbers:
+    return run(NATIONS)
+
+
+def test_every_curve_has_a_record_and_every_record_a_curve() -> None:
+    assert {path.name for path in FOLDER.iterdir()} == {
+        path_of(curve).name for curve in CURVES.values()
+    }
+
+
+def test_twenty_steps_have_the_numbers_of_the_record_and_equal_bits_twice(nations: Numbers) -> None:
+    assert not compare(NATIONS, nations).differs
+    assert len(nations.losses) == NATIONS.steps
+    assert run(NATIONS) == nations
+
+
+def test_steps_in_regions_have_the_numbers_of_the_record() -> None:
+    assert not compare(NATIONS_IN_REGIONS, run(NATIONS_IN_REGIONS)).differs
+
+
+@pytest.mark.slow
+@pytest.mark.dataset
+@pytest.mark.parametrize("curve", LONG)
+def test_a_long_curve_has_the_numbers_of_its_record(curve: Curve) -> None:
+    assert not compare(curve, run(curve)).differs
+
+
+def test_a_comparison_says_what_differs(nations: Numbers) -> None:
+    losses = [*nations.losses[:4], *(1.01 * loss for loss in nations.losses[4:])]
+    found = compare(NATIONS, replace(nations, losses=losses))
+    assert found.differs == "losses"
+    assert found.largest_difference == pytest.approx(0.01, rel=0.05)
+    shorter = compare(NATIONS, replace(nations, losses=nations.losses[:-1]))
+    assert shorter.differs.startswith("number of steps")
+    changed: Curve = replace(NATIONS, settings=(*NATIONS.settings, "training.hide=links"))
+    assert compare(changed, nations).differs == "settings"

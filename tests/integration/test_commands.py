@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 import typer
-from knowformer.runs import folder as run_folder
 from safetensors import safe_open
 from typer.testing import CliRunner
 
 import knowformer
 from knowformer.interfaces.cli import app
+from knowformer.runs import folder as run_folder
 
 METRIC_NAMES = {"mrr", "mr", "hits@1", "hits@3", "hits@10"}
 POLICIES = {"realistic", "optimistic", "pessimistic"}

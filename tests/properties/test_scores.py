@@ -70,7 +70,7 @@ class Drawn:
 
     def build(self, build: Callable[..., KnowledgeGraph], num_queries: int = 4) -> Case:
         generator = torch.Generator().manual_seed(self.seed)
-        small = {"hidden_dim": 8, "num_layers": 2, "num_heads": 2}
+        small = {"hidden_dim": 16, "num_layers": 2, "num_heads": 4}
         return Case(
             graph=build(
                 self.seed,
@@ -153,6 +153,16 @@ def test_scoring_twice_gives_equal_bits(
     scores = first.score(case.heads, case.relations)
     assert torch.equal(scores, first.score(case.heads, case.relations))
     assert torch.equal(scores, second.score(case.heads, case.relations))
+
+
+@given(drawn=drawn_cases)
+def test_fused_kernels_agree_with_double_precision(
+    random_graph: Callable[..., KnowledgeGraph], drawn: Drawn
+) -> None:
+    case = drawn.build(random_graph)
+    scores = Scorer(case.model(), case.graph, seed=case.seed).score(case.heads, case.relations)
+    assert scores.dtype == torch.float32
+    torch.testing.assert_close(scores.double(), case.scores(), rtol=1e-3, atol=1e-3)
 
 
 @given(drawn=drawn_cases)

@@ -11,7 +11,7 @@ from knowformer.answering.engine import Options
 from knowformer.data.dataset import Dataset
 from knowformer.errors import ConfigError, DataError, VocabularyError
 
-SMALL = ModelConfig(hidden_dim=8, num_heads=2, num_layers=1, num_value_hops=2)
+SMALL = ModelConfig(hidden_dim=16, num_heads=4, num_layers=1, num_value_hops=2)
 CONFIG = RunConfig(model=SMALL, training=TrainingConfig(max_epochs=3), threads=1)
 
 

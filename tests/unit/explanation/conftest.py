@@ -27,7 +27,7 @@ def finder() -> Callable[..., EvidenceFinder]:
     """A function: a graph and settings to an evidence finder; weights follow the seed."""
 
     def build(graph: KnowledgeGraph, seed: int = 0, **settings: object) -> EvidenceFinder:
-        small = {"hidden_dim": 8, "num_layers": 2, "num_heads": 2, "num_value_hops": 2, **settings}
+        small = {"hidden_dim": 16, "num_layers": 2, "num_heads": 2, "num_value_hops": 2, **settings}
         model = KnowFormer(ModelConfig.model_validate(small), 2 * len(graph.relations))
         initialize(model, generator=torch.Generator().manual_seed(seed))
         return EvidenceFinder(model.double(), graph, graph.facts, seed=seed)

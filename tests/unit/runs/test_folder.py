@@ -28,8 +28,8 @@ from knowformer.training.config import RunConfig, build_config
 FILES = {"config.toml", "dataset.json", "facts.safetensors", "environment.json"}
 
 
-def small(preset: PresetName = "released") -> RunConfig:
-    sizes = ["model.hidden_dim=8", "model.num_layers=2", "seed=3"]
+def small(preset: PresetName = "released", *, hidden_dim: int = 16) -> RunConfig:
+    sizes = [f"model.hidden_dim={hidden_dim}", "model.num_layers=2", "seed=3"]
     return build_config(preset=preset, assignments=sizes)
 
 
@@ -61,11 +61,12 @@ def inductive(
     return load_dataset(tmp_path / "data" / "named")
 
 
+@pytest.mark.parametrize("hidden_dim", [16, 8])  # fused kernels, and the reference
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_loaded_run_gives_the_same_scores_bit_for_bit(
-    tmp_path: Path, ring: Dataset, preset: PresetName
+    tmp_path: Path, ring: Dataset, preset: PresetName, hidden_dim: int
 ) -> None:
-    config = small(preset)
+    config = small(preset, hidden_dim=hidden_dim)
     model = model_of(config, ring)
     start_run(tmp_path / "run", config, ring)
     save_weights(tmp_path / "run", model)

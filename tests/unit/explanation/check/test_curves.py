@@ -22,7 +22,7 @@ from knowformer.model.knowformer import KnowFormer, initialize
 
 
 def measure(ring: Dataset, count: int, seed: int = 0) -> FaithfulnessReport:
-    config = ModelConfig(hidden_dim=8, num_layers=1, num_heads=2)
+    config = ModelConfig(hidden_dim=16, num_layers=1, num_heads=4)
     model = KnowFormer(config, 2 * len(ring.relations))
     initialize(model, generator=torch.Generator().manual_seed(0))
     return measure_test_set(model, ring, count, seed=seed, num_draws=2)

@@ -10,7 +10,6 @@ from knowformer.explanation.find.tracing import find_rivals
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.scoring.scorer import Scorer
-
 from tests.unit.explanation.conftest import SETTINGS
 
 Finder = Callable[..., EvidenceFinder]
@@ -29,6 +28,19 @@ def test_a_traced_model_gives_the_scores_of_the_model_itself(
     torch.testing.assert_close(trace.scores, expected, rtol=1e-10, atol=1e-10)
     weighed = found.tracer.score(prediction, graph.adjacency.edges, torch.ones(len(expected)))
     torch.testing.assert_close(weighed, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_a_traced_model_agrees_with_fused_kernels(
+    random_graph: Callable[..., KnowledgeGraph], finder: Finder
+) -> None:
+    graph = random_graph(1)
+    found = finder(graph)
+    model = found.tracer.model.float()
+    assert model.backend.is_batch_invariant(width=16, num_heads=2, similarity="linear")
+    expected = Scorer(model, graph, seed=0).score(torch.tensor([2]), torch.tensor([1]))[0]
+    trace = found.tracer.trace(found.prediction(2, 1, 5), graph.adjacency.edges)
+    assert trace.scores.dtype == expected.dtype == torch.float32
+    torch.testing.assert_close(trace.scores, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_messages_at_full_strength_give_the_scores_of_the_model_itself(

@@ -1,6 +1,8 @@
 """Shared by all tests: tensor shapes checked at run time, one thread, small graphs."""
 
+import importlib
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import jaxtyping
@@ -9,7 +11,8 @@ import torch
 from hypothesis import settings
 
 # Before knowformer is imported: every annotated shape is checked on every call. Kernels compiled
-# by numba must not be wrapped, so of the kernels only the torch files are named.
+# by numba must not be wrapped, so of the kernels only the torch files are named; what these hand
+# to a compiled kernel is checked against its table of arguments.
 CHECKED = [
     "knowformer.graph",
     "knowformer.data.dataset",
@@ -17,7 +20,10 @@ CHECKED = [
     "knowformer.data.splitting",
     "knowformer.queries",
     "knowformer.kernels.interface",
+    "knowformer.kernels._operands",
+    "knowformer.kernels._attention",
     "knowformer.kernels._reference",
+    "knowformer.kernels._cpu",
     "knowformer.model",
     "knowformer.scoring",
     "knowformer.calibration",
@@ -49,6 +55,13 @@ FAMILY: list[NamedTriple] = [
     ("cid", "brother_of", "bob"),
     ("eve", "mother_of", "ann"),
 ]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def checked_kernels() -> None:
+    """Every call of a compiled kernel is checked: it gets addresses, and believes their sizes."""
+    if find_spec("numba") is not None:
+        importlib.import_module("knowformer.kernels._cpu_compile").Kernel.is_checked = True
 
 
 @pytest.fixture(autouse=True)

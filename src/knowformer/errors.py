@@ -13,10 +13,13 @@
         `-- StorageError                a file could not be written
 
 A message is one sentence, or two: what was expected, what was found, where, and what to do.
+What to do is said in Python's words, with parameters and calls in backticks, such as `resume=True`;
+the command line says it as flags and commands (``interfaces/hints.py``).
 """
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from importlib.util import find_spec
 
 
 class KnowformerError(Exception):
@@ -84,6 +87,16 @@ class BundleError(UserError):
 
 class StorageError(UserError):
     """A file could not be written."""
+
+
+def require_package(package: str, *, extra: str | None, purpose: str) -> None:
+    """Looks whether an optional package is installed, before it is imported.
+
+    Raises:
+        MissingPackageError: it is not; the message says what it is for and how to install it.
+    """
+    if find_spec(package) is None:
+        raise MissingPackageError(package, extra, purpose)
 
 
 def suggest(name: str, known: Iterable[str], *, limit: int = 3) -> str:

@@ -200,7 +200,7 @@ def _stored_settings(folder: Path, wanted: RunConfig | None) -> RunConfig:
         key = next(key for key in before if before[key] != now[key])
         raise ConfigError(
             f"Expected the settings that {folder} was started with, {key} = {before[key]!r}, got "
-            f"{now[key]!r}. Leave settings out to go on with that run, or choose another --out."
+            f"{now[key]!r}. Leave settings out to go on with that run, or choose another `out`."
         )
     return stored
 
@@ -214,7 +214,7 @@ def _check_same_graph(
     if not given.same_as(stored):
         raise BundleError(
             f"Expected the facts that {folder} was started with ({stored.name}), got others "
-            f"({given.name}). Leave the graph out to go on with that run, or choose another --out."
+            f"({given.name}). Leave the graph out to go on with that run, or choose another `out`."
         )
 
 

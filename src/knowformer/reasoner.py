@@ -235,6 +235,7 @@ class Reasoner:
         *,
         graph: str | Path | None = None,
         progress: Progress | None = None,
+        command: str | None = None,
     ) -> EvaluationReport:
         """Evaluates on a split of the run's own data set, or of another with the same relations."""
         seed, dataset = self.config.seed, self.dataset
@@ -250,6 +251,7 @@ class Reasoner:
             progress=progress,
             trained_on=self.dataset.train.graph,
             calibration=self.calibration,
+            command=command,
         )
 
     def explain(
@@ -296,6 +298,7 @@ class Reasoner:
         *,
         graph: str | Path | None = None,
         progress: Progress | None = None,
+        command: str | None = None,
     ) -> FaithfulnessReport:
         """Explains test facts, and says how far the explanations can be trusted.
 
@@ -303,11 +306,14 @@ class Reasoner:
             num_predictions: test facts to explain, each asked for its head or its tail.
             graph: take the test facts of this data set, not of the run's own.
             progress: called with predictions done and predictions in all.
+            command: what the user typed, to be kept in the report.
         """
         seed, dataset = self.config.seed, self.dataset
         if graph is not None:
             dataset = load_dataset(graph, seed=seed, relations=self.dataset.relations)
-        return measure_test_set(self.model, dataset, num_predictions, seed=seed, progress=progress)
+        return measure_test_set(
+            self.model, dataset, num_predictions, seed=seed, progress=progress, command=command
+        )
 
 
 def _options(k: int, new_only: bool, samples: int) -> Options:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from knowformer.errors import ConfigError
+from knowformer.errors import require_package
 
 if TYPE_CHECKING:
     import pandas
@@ -26,14 +26,14 @@ class Column:
     words: tuple[str, str] = ("no", "yes")
     """How False and True are shown."""
     is_probability: bool = False
-    """Never shown as 0 or 1: that is what it is not, unless it is."""
+    """Rounded to <0.001 and >0.999, not to 0 and 1."""
     is_shown: bool = True
-    """Whether people see it too, or pandas alone."""
+    """Whether people see it; pandas gets every column."""
 
 
 @dataclass(frozen=True)
 class TableView:
-    """What a result shows: raw values, so that pandas gets numbers and people get text."""
+    """A table of raw values: pandas gets numbers, people get text."""
 
     title: str
     columns: Sequence[Column]
@@ -64,7 +64,7 @@ class Tabular:
         """Returns the table as a data frame.
 
         Raises:
-            ConfigError: pandas is not installed.
+            MissingPackageError: pandas is not installed.
         """
         view = self.table()
         return to_frame([column.name for column in view.columns], view.rows)
@@ -118,15 +118,11 @@ def to_frame(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> "pandas.
     """Returns rows as a data frame.
 
     Raises:
-        ConfigError: pandas is not installed.
+        MissingPackageError: pandas is not installed.
     """
-    try:
-        import pandas
-    except ImportError as error:
-        raise ConfigError(
-            "Expected pandas for to_pandas(), found none. Install it: pip install "
-            "'knowformer[frames]'."
-        ) from error
+    require_package("pandas", extra="frames", purpose="make a data frame")
+    import pandas
+
     return pandas.DataFrame.from_records(list(rows), columns=list(columns))
 
 

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from knowformer.errors import KnowformerError
 from knowformer.interfaces.cli import app
+from knowformer.interfaces.hints import as_typed
 
 COMMAND = Path(sys.executable).with_name("knowformer")
 
@@ -135,7 +136,7 @@ def command_here() -> Callable[..., Finished]:
         done = CliRunner().invoke(app, typed)
         code, said = done.exit_code, done.stderr
         if isinstance(done.exception, KnowformerError):  # as main() ends it
-            code, said = done.exception.exit_code, f"{said}error: {done.exception}\n"
+            code, said = done.exception.exit_code, f"{said}error: {as_typed(str(done.exception))}\n"
         elif done.exception is not None and not isinstance(done.exception, SystemExit):
             raise done.exception
         return Finished(typed, code, done.stdout, said)
@@ -153,9 +154,10 @@ def refuse_here(tmp_path: Path) -> Callable[..., str]:
         assert isinstance(done.exception, KnowformerError), done.output
         assert done.exception.exit_code == 2
         assert done.output == ""
-        assert is_one_sentence(f"error: {done.exception}"), str(done.exception)
+        said = as_typed(str(done.exception))
+        assert is_one_sentence(f"error: {said}"), said
         assert snapshot(tmp_path) == before
-        return str(done.exception)
+        return said
 
     return run
 

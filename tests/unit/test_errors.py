@@ -37,6 +37,7 @@ def test_suggestions_are_few() -> None:
         (errors.DownloadError, 2),
         (errors.VocabularyError, 2),
         (errors.ConfigError, 2),
+        (errors.MissingPackageError, 2),
         (errors.BackendUnavailableError, 2),
         (errors.BundleError, 2),
         (errors.StorageError, 2),
@@ -46,6 +47,15 @@ def test_exit_codes_tell_the_users_fault_from_ours(
     kind: type[errors.KnowformerError], exit_code: int
 ) -> None:
     assert kind.exit_code == exit_code
+
+
+def test_a_package_that_is_not_installed_is_named_with_its_purpose_and_its_extra() -> None:
+    errors.require_package("pytest", extra=None, purpose="test")
+    message = r"no_such_package to draw, found none\. .* pip install 'knowformer\[plots\]'\."
+    with pytest.raises(errors.MissingPackageError, match=message):
+        errors.require_package("no_such_package", extra="plots", purpose="draw")
+    with pytest.raises(errors.MissingPackageError, match=r"pip install no_such_package\.$"):
+        errors.require_package("no_such_package", extra=None, purpose="draw")
 
 
 def test_errors_are_caught_as_the_builtin_ones_that_they_refine() -> None:

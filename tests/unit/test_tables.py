@@ -3,7 +3,7 @@ import sys
 import pytest
 from rich.console import Console
 
-from knowformer.errors import ConfigError
+from knowformer.errors import MissingPackageError
 from knowformer.tables import Column, TableView, Tabular
 
 
@@ -56,7 +56,7 @@ def test_a_data_frame_has_raw_values_and_every_column():
 
 def test_without_pandas_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ConfigError, match=r"pip install 'knowformer\[frames\]'"):
+    with pytest.raises(MissingPackageError, match=r"pip install 'knowformer\[frames\]'"):
         Sample().to_pandas()
 
 

@@ -98,7 +98,7 @@ def _entities_asked(
         raise DataError(
             f"Expected a relation that has facts in the graph, got "
             f"{engine.graph.relations.names[relation]!r}, which has none there. Ask about every "
-            "entity instead (--every-entity)."
+            "entity instead: `every_entity=True`."
         )
     return asked
 

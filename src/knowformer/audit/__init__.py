@@ -1,1 +1,1 @@
-"""What is odd in a data set: findings with their evidence, as tables and text."""
+"""Audit of a data set: counts, leaks and odd structure, as numbers, findings and text."""

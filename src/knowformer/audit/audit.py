@@ -1,6 +1,6 @@
-"""audit: what a data set holds, and what in it would flatter or spoil a result.
+"""audit: counts of a data set, and what in it would flatter or spoil a result.
 
-Numbers are computed here, in a few seconds for a million facts; ``findings`` says what they mean.
+Numbers are computed here, in a few seconds for a million facts; ``findings`` interprets them.
 """
 
 from collections import Counter
@@ -58,7 +58,7 @@ class RelationCounts(BaseModel):
 
 
 class NamedOverlap(BaseModel):
-    """Two relations of which one nearly repeats the other."""
+    """A relation whose facts nearly all occur in another one, forwards or backwards."""
 
     kind: str
     relation: str
@@ -67,7 +67,7 @@ class NamedOverlap(BaseModel):
     other_label: str
     common: int
     share: float
-    """Of the relation's facts, how many have a twin in the other relation."""
+    """Fraction of the relation's facts that have a twin in the other relation."""
     share_of_other: float
 
 
@@ -80,22 +80,22 @@ class Components(BaseModel):
 
 
 class HeldOut(BaseModel):
-    """Facts to be predicted, against the facts they are predicted from."""
+    """Facts to be predicted, compared with the graph they are predicted from."""
 
     facts: int
     repeated: int
-    """That stand among the evidence as they are."""
+    """Also in the graph they are predicted from."""
     linked: int
-    """Whose two entities a fact of the evidence links, by any relation, in any direction."""
+    """Whose two entities a fact of the graph links, by any relation, in any direction."""
     leaked: int
-    """Of which a near-duplicate or near-inverse stands in the evidence."""
+    """With a near-duplicate or near-inverse in the graph."""
     unseen_entities: int
     with_unseen: int
-    """That have an entity without any fact in the evidence."""
+    """With an entity that has no fact in the graph."""
 
 
 class Audit(BaseModel):
-    """What a data set holds, and what was found in it."""
+    """Counts of a data set, and the findings about it."""
 
     dataset: str
     inductive: bool
@@ -118,7 +118,7 @@ class Audit(BaseModel):
         """Returns a row per relation: category, facts, heads and tails.
 
         Raises:
-            ConfigError: pandas is not installed.
+            MissingPackageError: pandas is not installed.
         """
         columns = list(RelationCounts.model_fields)
         rows = [[getattr(row, column) for column in columns] for row in self.by_relation]
@@ -132,15 +132,15 @@ class Audit(BaseModel):
 
     def __repr__(self) -> str:
         levels = Counter(finding.level for finding in self.findings)
-        told = ", ".join(f"{number} {level}" for level, number in levels.items())
-        return f"Audit({self.dataset}: {told}; print it to read them)"
+        counts = ", ".join(f"{number} {level}" for level, number in levels.items())
+        return f"Audit({self.dataset}: {counts}; print it to read them)"
 
 
 def audit(dataset: Dataset, *, repeated_rows: int = 0) -> Audit:
-    """Looks a data set over.
+    """Audits a data set.
 
-    Structure is that of the training graph with all facts of its splits; held-out facts are looked
-    at against the graph that they are predicted from.
+    Degrees, relations and components are those of the training graph with the facts of all splits;
+    held-out facts are compared with the graph that they are predicted from.
 
     Args:
         dataset: any data set, loaded or imported.

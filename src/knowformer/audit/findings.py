@@ -1,4 +1,4 @@
-"""What an audit's numbers mean: what was found, why it matters, what to do."""
+"""Findings of an audit: what was found, why it matters, what to do."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Literal
@@ -12,7 +12,7 @@ Level = Literal["good", "note", "warning"]
 
 FEW_FACTS = 1_000
 FEW_OF_A_RELATION = 10
-HUB_SHARE = 0.1
+HUB_FRACTION = 0.1
 MIN_HUB = 100
 FEW_LEAKS = 0.01
 MANY = 0.1
@@ -22,7 +22,7 @@ MOST_NAMED = 3
 
 
 class Finding(BaseModel):
-    """One thing that an audit found, or looked for in vain."""
+    """One finding; a good one says what the audit looked for in vain."""
 
     topic: str
     level: Level
@@ -52,16 +52,16 @@ def _leaks(audit: "Audit") -> Iterator[Finding]:
             "predicted from.",
         )
         return
-    share = test.leaked / max(1, test.facts)
+    fraction = test.leaked / max(1, test.facts)
     yield Finding(
         topic="leaks",
-        level="warning" if share >= FEW_LEAKS else "note",
-        found=f"{test.leaked:,} of {test.facts:,} test facts ({_percent(share)}) can be read off a "
-        "twin in the evidence: the same pair under a relation that nearly repeats theirs.",
+        level="warning" if fraction >= FEW_LEAKS else "note",
+        found=f"{test.leaked:,} of {test.facts:,} test facts ({_percent(fraction)}) can be read "
+        "off a twin in the graph: the same pair under a relation that nearly repeats theirs.",
         why="Copying the twin answers them without any reasoning, so the score says little about "
         "facts that have no twin. This made FB15k and WN18 easy.",
-        advice="Import with --no-leaks, which keeps twins in the same part, or remove one relation "
-        "of each pair listed under 'overlaps'.",
+        advice="Import with `no_leaks=True`, which keeps twins in the same split, or remove one "
+        "relation of each pair listed under 'overlaps'.",
     )
 
 
@@ -69,33 +69,33 @@ def _repeated_facts(audit: "Audit") -> Iterator[Finding]:
     for name, held in audit.held_out.items():
         if held.repeated:
             yield Finding(
-                topic="facts in two parts",
+                topic="facts in two splits",
                 level="warning",
-                found=f"{held.repeated:,} of {held.facts:,} {name} facts stand in the evidence as "
-                "they are.",
-                why="They are remembered, not predicted.",
+                found=f"{held.repeated:,} of {held.facts:,} {name} facts are in the graph that "
+                "they are predicted from.",
+                why="They are looked up, not predicted.",
                 advice=f"Remove them from {name}.txt, or import all facts again in one go.",
             )
 
 
 def _unseen(audit: "Audit") -> Iterator[Finding]:
-    parts = {name: held for name, held in audit.held_out.items() if held.with_unseen}
-    if not parts:
+    splits = {name: held for name, held in audit.held_out.items() if held.with_unseen}
+    if not splits:
         yield Finding(
             topic="unseen entities",
             level="good",
             found="Every entity of valid and test facts has facts to be predicted from.",
         )
         return
-    shares = {name: held.with_unseen / max(1, held.facts) for name, held in parts.items()}
-    told = " and ".join(
-        f"{held.with_unseen:,} of {held.facts:,} {name} facts ({_percent(shares[name])})"
-        for name, held in parts.items()
+    fractions = {name: held.with_unseen / max(1, held.facts) for name, held in splits.items()}
+    counts = " and ".join(
+        f"{held.with_unseen:,} of {held.facts:,} {name} facts ({_percent(fractions[name])})"
+        for name, held in splits.items()
     )
     yield Finding(
         topic="unseen entities",
-        level="warning" if max(shares.values()) >= MANY else "note",
-        found=f"{told} have an entity without any fact to be predicted from.",
+        level="warning" if max(fractions.values()) >= MANY else "note",
+        found=f"{counts} have an entity without any fact to be predicted from.",
         why="Nothing is known about such an entity, so the model can only guess; these facts lower "
         "every score.",
         advice="Read scores with that in mind, or split by a seed, which keeps a fact of every "
@@ -105,24 +105,24 @@ def _unseen(audit: "Audit") -> Iterator[Finding]:
 
 def _linked(audit: "Audit") -> Iterator[Finding]:
     test = audit.held_out["test"]
-    share = test.linked / max(1, test.facts)
+    fraction = test.linked / max(1, test.facts)
     if not test.linked:
         yield Finding(
             topic="linked pairs",
             level="good",
-            found="No test fact is about two entities that the evidence links already.",
+            found="No test fact is about two entities that the graph links already.",
         )
         return
     yield Finding(
         topic="linked pairs",
         level="note",
-        found=f"{test.linked:,} of {test.facts:,} test facts ({_percent(share)}) are about two "
-        "entities that some fact of the evidence links already.",
+        found=f"{test.linked:,} of {test.facts:,} test facts ({_percent(fraction)}) are about two "
+        "entities that some fact of the graph links already.",
         why="If facts often come in bundles, being linked at all is a strong hint. In use, the "
         "wanted facts may be those between entities not yet linked.",
-        advice="If so, train with --set training.hide=links, which hides every link between the "
-        "two entities of a training question."
-        if share >= MANY
+        advice="If so, train with `training.hide=links`, which hides every link between the two "
+        "entities of a training query."
+        if fraction >= MANY
         else "Nothing: they are few.",
     )
 
@@ -138,8 +138,8 @@ def _linked_in_training(audit: "Audit") -> Iterator[Finding]:
             found=f"{_percent(in_training)} of the training facts are about two entities that "
             f"another training fact links too; of the valid facts {_percent(in_valid)} are.",
             why="A model would learn to look for a link that is not there when it is asked.",
-            advice="Train with --set training.hide=links, which hides every link between the two "
-            "entities of a training question.",
+            advice="Train with `training.hide=links`, which hides every link between the two "
+            "entities of a training query.",
         )
 
 
@@ -154,9 +154,9 @@ def _overlaps(audit: "Audit") -> Iterator[Finding]:
             topic=f"near-{kind}s",
             level="note",
             found=f"{many if len(pairs) > 1 else ''}{top.label!r} {words} {top.other_label!r}: "
-            f"{_percent(top.share)} of its facts stand there too"
+            f"{_percent(top.share)} of its facts are there too"
             f"{', read backwards' if kind == 'inverse' else ''}.",
-            why="Each fact is told twice: it costs time twice, and leaks where one of the two is "
+            why="Each fact is there twice: it costs time twice, and leaks where one of the two is "
             "held out.",
             advice="Keep one relation of each pair; every fact is used in both directions anyway.",
         )
@@ -165,10 +165,10 @@ def _overlaps(audit: "Audit") -> Iterator[Finding]:
         yield Finding(
             topic="symmetric relations",
             level="note",
-            found=f"Facts of {_count(len(symmetric), 'relation')} nearly always stand in both "
+            found=f"Facts of {_count(len(symmetric), 'relation')} nearly always hold in both "
             f"directions: {_some(symmetric)}.",
             why="Where one direction is held out, the other one gives it away.",
-            advice="Keep one direction of each pair, or import with --no-leaks.",
+            advice="Keep one direction of each pair, or import with `no_leaks=True`.",
         )
     if not audit.overlaps:
         yield Finding(
@@ -218,27 +218,27 @@ def _self_loops(audit: "Audit") -> Iterator[Finding]:
 
 
 def _components(audit: "Audit") -> Iterator[Finding]:
-    parts = audit.components
-    if parts.number <= 1:
-        yield Finding(topic="components", level="good", found="All entities hang together.")
+    components = audit.components
+    if components.number <= 1:
+        yield Finding(topic="components", level="good", found="The graph is connected.")
         return
-    outside = audit.entities - parts.largest
+    outside = audit.entities - components.largest
     yield Finding(
         topic="components",
-        level="warning" if parts.largest_share < 1 - HUB_SHARE else "note",
-        found=f"The graph has {parts.number:,} parts that no fact links; the largest holds "
-        f"{_percent(parts.largest_share)} of the entities, {outside:,} are outside.",
-        why="No path leads from one part to another, so answers across parts rest on likeness "
+        level="warning" if components.largest_share < 1 - MANY else "note",
+        found=f"The graph has {components.number:,} connected components; the largest has "
+        f"{_percent(components.largest_share)} of the entities, {outside:,} are outside.",
+        why="No path leads from one component to another, so answers across them rest on likeness "
         "alone.",
-        advice="Expect little of questions about entities outside the largest part; facts that "
-        "link the parts (types, places) help.",
+        advice="Expect little of questions about entities outside the largest component; facts "
+        "that link components (types, places) help.",
     )
 
 
 def _hubs(audit: "Audit") -> Iterator[Finding]:
     total = audit.degrees.mean * audit.entities / 2
     hub = audit.degrees.hubs[0]
-    if hub.degree >= max(MIN_HUB, HUB_SHARE * total):
+    if hub.degree >= max(MIN_HUB, HUB_FRACTION * total):
         yield Finding(
             topic="hubs",
             level="note",
@@ -251,12 +251,12 @@ def _hubs(audit: "Audit") -> Iterator[Finding]:
 
 
 def _thin_entities(audit: "Audit") -> Iterator[Finding]:
-    share = audit.degrees.num_once / max(1, audit.entities)
-    if share >= MANY:
+    fraction = audit.degrees.num_once / max(1, audit.entities)
+    if fraction >= MANY:
         yield Finding(
             topic="thin entities",
             level="note",
-            found=f"{audit.degrees.num_once:,} entities ({_percent(share)}) occur in one fact.",
+            found=f"{audit.degrees.num_once:,} entities ({_percent(fraction)}) occur in one fact.",
             why="Of these nothing can be held out, so the test says nothing about them, and there "
             "is little to reason from.",
             advice="Add facts about them, or leave them out if they are only values (dates, "
@@ -289,10 +289,10 @@ def _size(audit: "Audit") -> Iterator[Finding]:
         )
 
 
-def _percent(share: float) -> str:
-    if share in (0.0, 1.0):
-        return f"{share:.0%}"
-    return f"{min(99.9, max(0.1, 100 * share)):.1f}%"  # not all is never 100%
+def _percent(fraction: float) -> str:
+    if fraction in (0.0, 1.0):
+        return f"{fraction:.0%}"
+    return f"{min(99.9, max(0.1, 100 * fraction)):.1f}%"  # not all is never 100%
 
 
 def _count(number: int, what: str) -> str:

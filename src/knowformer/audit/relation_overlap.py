@@ -25,7 +25,7 @@ class RelationOverlap(BaseModel):
     other: int
     common: int
     share: float
-    """Of the relation's facts, how many have a twin in the other relation."""
+    """Fraction of the relation's facts that have a twin in the other relation."""
     share_of_other: float
 
 
@@ -34,14 +34,14 @@ def find_overlaps(
 ) -> list[RelationOverlap]:
     """Returns pairs of relations of which one nearly repeats the other, the largest first.
 
-    ``relation`` is the one that is repeated: at least the share ``least`` of its facts have a twin.
+    ``relation`` is the one that is repeated: a fraction ``least`` or more of its facts have a twin.
     Where both do, the pair is listed once. Self-loops are left aside.
 
     Args:
         facts: distinct facts.
         num_entities: how many entities there are.
         num_relations: how many relations there are.
-        least: the share from which on an overlap is told.
+        least: the smallest fraction that counts as an overlap.
     """
     facts = facts[facts[:, 0] != facts[:, 2]]
     counts = np.bincount(facts[:, 1], minlength=num_relations)
@@ -104,7 +104,7 @@ def _count_common(facts: Ids, num_entities: int, num_relations: int) -> tuple[Id
 def twin_mask(
     facts: Ids, evidence: FactIndex, overlaps: list[RelationOverlap], *, least: float = NEARLY
 ) -> Mask:
-    """Returns True for facts that stand in the evidence once more, by an overlapping relation."""
+    """Returns True for facts whose twin is in the evidence, under an overlapping relation."""
     leaked = np.zeros(len(facts), dtype=bool)
     for overlap in overlaps:
         for relation, other, share in (

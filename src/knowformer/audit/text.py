@@ -12,7 +12,7 @@ def audit_markdown(audit: "Audit") -> str:
     """Returns the whole audit as a Markdown page."""
     facts = ", ".join(f"{count:,} {name}" for name, count in audit.facts.items())
     degrees = audit.degrees
-    spread = ", ".join(f"{name} {value:g}" for name, value in degrees.quantiles.items())
+    quantiles = ", ".join(f"{name} {value:g}" for name, value in degrees.quantiles.items())
     hubs = ", ".join(f"{hub.label} ({hub.degree:,})" for hub in degrees.hubs)
     lines = [
         f"# Audit of {audit.dataset}",
@@ -26,7 +26,7 @@ def audit_markdown(audit: "Audit") -> str:
         lines += [f"- **{finding.level}: {finding.topic}.** {finding.found}"]
         lines += [f"  *Why it matters:* {finding.why}"] if finding.why else []
         lines += [f"  *What to do:* {finding.advice}"] if finding.advice else []
-    lines += ["", "## Degrees", "", f"Facts per entity: mean {degrees.mean:.1f}; {spread}, "]
+    lines += ["", "## Degrees", "", f"Facts per entity: mean {degrees.mean:.1f}; {quantiles}, "]
     lines[-1] += f"most {degrees.most:,}. {degrees.num_once:,} entities occur once."
     lines += ["", f"Hubs: {hubs}.", "", "## Relations", ""]
     lines += [

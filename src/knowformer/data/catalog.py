@@ -122,7 +122,7 @@ def find(name: str) -> CatalogEntry:
     if name not in known:
         raise DataError(
             f"Expected the name of a data set in the catalogue, got {name!r}."
-            f"{suggest(name, known)} `knowformer datasets` lists all {len(known)}."
+            f"{suggest(name, known)} `catalog.entries()` lists all {len(known)}."
         )
     return known[name]
 

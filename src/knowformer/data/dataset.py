@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
@@ -23,12 +24,14 @@ from knowformer.data import catalog
 from knowformer.data.labels import Labels, read_labels
 from knowformer.data.splitting import TEST, TRAIN, VALID, split_by_seed
 from knowformer.errors import DataError, suggest
+from knowformer.graph.fact_index import Ids
 from knowformer.graph.knowledge_graph import KnowledgeGraph, number_facts
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.seeding import generator
 from knowformer.storage.triples_io import NamedTriple, read_edges, read_triples
 
 SplitName = Literal["train", "valid", "test"]
+SPLIT_NAMES: tuple[SplitName, ...] = ("train", "valid", "test")
 
 HOMOGENEOUS_RELATION = "linked_to"
 
@@ -102,6 +105,70 @@ class Dataset:
         )
 
 
+def build_dataset(
+    name: str,
+    facts: Sequence[Ids],
+    entities: Sequence[str],
+    relations: Sequence[str] | Vocabulary,
+    *,
+    labels: Labels | None = None,
+) -> Dataset:
+    """Builds a data set whose three splits are predicted from the training facts.
+
+    The same facts give the same data set, whether they come from files, from an import or from
+    another library: entities are numbered by first appearance, head before tail, those of training
+    facts first; so are relations.
+
+    Args:
+        name: the data set's name.
+        facts: (N, 3) of train, valid and test: head, relation and tail as positions in the names.
+            The facts of a split are distinct.
+        entities: entity names; those without a fact are left out.
+        relations: relation names; those without a training fact are left out. A vocabulary, such as
+            a trained model's, is kept as it is.
+        labels: readable names.
+
+    Raises:
+        DataError: valid or test has a relation without a training fact.
+    """
+    used = np.concatenate([split[:, [0, 2]].ravel() for split in facts])
+    entity_names, entity_ids = _number_by_appearance(used, entities)
+    if isinstance(relations, Vocabulary):
+        relation_ids = np.arange(len(relations))
+    else:
+        relation_names, relation_ids = _number_by_appearance(facts[0][:, 1], relations)
+        for split_name, split in zip(SPLIT_NAMES, facts, strict=True):
+            untrained = split[relation_ids[split[:, 1]] < 0, 1]
+            if len(untrained):
+                raise DataError(
+                    "Expected relations that occur in the training facts, got "
+                    f"{relations[untrained[0]]!r} in {split_name}."
+                )
+        relations = Vocabulary(relation_names, kind="relation")
+    train, valid, test = (
+        torch.from_numpy(np.stack([entity_ids[h], relation_ids[r], entity_ids[t]], axis=1))
+        for h, r, t in (split.T for split in facts)
+    )
+    graph = KnowledgeGraph(Vocabulary(entity_names, kind="entity"), relations, train)
+    known = torch.cat([train, valid, test])
+    return Dataset(
+        name,
+        train=Split("train", graph, train, known),
+        valid=Split("valid", graph, valid, known),
+        test=Split("test", graph, test, known),
+        labels=labels or Labels(),
+    )
+
+
+def _number_by_appearance(used: Ids, names: Sequence[str]) -> tuple[list[str], Ids]:
+    """Returns the names in use by first appearance, and the new id of each old one."""
+    distinct, first = np.unique(used, return_index=True)
+    old: list[int] = distinct[np.argsort(first)].tolist()
+    ids = np.full(len(names), -1, dtype=np.int64)
+    ids[old] = np.arange(len(old))
+    return [names[i] for i in old], ids
+
+
 def load_dataset(
     source: str | Path, *, seed: int = 0, relations: Vocabulary | None = None
 ) -> Dataset:
@@ -131,7 +198,7 @@ def load_graph(source: str | Path, relations: Vocabulary) -> KnowledgeGraph:
     if path.is_dir() and not _is_split(path) and (path / "train.txt").is_file():
         path = path / "train.txt"
     if path.is_file():
-        return KnowledgeGraph.from_triples(_read_part(path, relations), relations=relations)
+        return KnowledgeGraph.from_triples(_read_facts(path, relations), relations=relations)
     split = _from_folder(path, 0, relations).test
     return KnowledgeGraph(split.graph.entities, relations, split.known)
 
@@ -163,13 +230,13 @@ def _resolve(source: str | Path) -> Path:
         hint = "" if len(path.parts) != 1 or path.suffix else suggest(str(source), known)
         raise DataError(
             f"Expected a folder, a triples file or a catalogue name, found nothing at {path}."
-            f"{hint} `knowformer datasets` lists the catalogue."
+            f"{hint} `catalog.entries()` lists the catalogue."
         )
     return catalog.fetch(catalog.find(str(source)))
 
 
 def _is_split(folder: Path) -> bool:
-    return any((folder / f"{part}.txt").is_file() for part in ("valid", "test"))
+    return any((folder / f"{split}.txt").is_file() for split in ("valid", "test"))
 
 
 def _from_folder(folder: Path, seed: int, relations: Vocabulary | None) -> Dataset:
@@ -180,20 +247,22 @@ def _from_folder(folder: Path, seed: int, relations: Vocabulary | None) -> Datas
     if not _is_split(folder):
         return _from_single_file(folder / "train.txt", train, seed, relations)
     relations = _relations_of(folder / "train.txt", train, relations)
-    valid = _read_part(folder / "valid.txt", relations)
+    valid = _read_facts(folder / "valid.txt", relations)
     beside = folder.resolve().with_name(f"{name}_ind")  # "." alone has no name
     if beside.is_dir():
-        parts = [
-            _read_part(beside / f"{part}.txt", relations) for part in ("train", "valid", "test")
-        ]
-        return _on_graph_of_test(name, train, valid, parts, relations)
-    test = _read_part(folder / "test.txt", relations)
+        unseen = _on_one_graph(
+            name,
+            *(_read_facts(beside / f"{split}.txt", relations) for split in SPLIT_NAMES),
+            relations=relations,
+        )
+        return replace(_on_one_graph(name, train, valid, [], relations), test=unseen.test)
+    test = _read_facts(folder / "test.txt", relations)
     if (folder / "msg.txt").is_file():
-        message = _read_part(folder / "msg.txt", relations)
-        unseen = _transductive(name, message, valid, test, relations)
+        message = _read_facts(folder / "msg.txt", relations)
+        unseen = _on_one_graph(name, message, valid, test, relations)
         seen = KnowledgeGraph.from_triples(train, relations=relations)
         return replace(unseen, train=Split("train", seen, seen.facts, seen.facts))
-    return _transductive(name, train, valid, test, relations)
+    return _on_one_graph(name, train, valid, test, relations)
 
 
 def _relations_of(
@@ -206,14 +275,14 @@ def _relations_of(
     return relations
 
 
-def _read_part(path: Path, relations: Vocabulary) -> list[NamedTriple]:
+def _read_facts(path: Path, relations: Vocabulary) -> list[NamedTriple]:
     triples = read_triples(path)
     _check_relations(path, triples, relations)
     return triples
 
 
 def _check_relations(path: Path, triples: list[NamedTriple], relations: Vocabulary) -> None:
-    """A relation outside the training facts cannot be answered: name it and where it stands."""
+    """Refuses a relation outside the training facts, which no question could be asked about."""
     for number, (_, relation, _) in enumerate(triples, start=1):
         if relation not in relations:
             raise DataError(
@@ -222,47 +291,18 @@ def _check_relations(path: Path, triples: list[NamedTriple], relations: Vocabula
             )
 
 
-def _transductive(
+def _on_one_graph(
     name: str,
     train: list[NamedTriple],
     valid: list[NamedTriple],
     test: list[NamedTriple],
     relations: Vocabulary,
 ) -> Dataset:
-    graph = KnowledgeGraph.from_triples(
-        train, relations=relations, more_entities=_entity_names([*valid, *test])
-    )
-    valid_facts = number_facts(valid, graph.entities, relations)
-    test_facts = number_facts(test, graph.entities, relations)
-    known = torch.cat([graph.facts, valid_facts, test_facts])
-    return Dataset(
-        name,
-        train=Split("train", graph, graph.facts, known),
-        valid=Split("valid", graph, valid_facts, known),
-        test=Split("test", graph, test_facts, known),
-    )
-
-
-def _on_graph_of_test(
-    name: str,
-    train: list[NamedTriple],
-    valid: list[NamedTriple],
-    test_parts: Sequence[list[NamedTriple]],
-    relations: Vocabulary,
-) -> Dataset:
-    """Inductive: validation on the training graph, test on a graph with entities of its own."""
-    seen = KnowledgeGraph.from_triples(
-        train, relations=relations, more_entities=_entity_names(valid)
-    )
-    valid_facts = number_facts(valid, seen.entities, relations)
-    known = torch.cat([seen.facts, valid_facts])
-    test_facts, test_valid, asked = test_parts
-    return Dataset(
-        name,
-        train=Split("train", seen, seen.facts, known),
-        valid=Split("valid", seen, valid_facts, known),
-        test=_transductive(name, test_facts, test_valid, asked, relations).test,
-    )
+    splits = (train, valid, test)
+    names = (name for split in splits for head, _, tail in split for name in (head, tail))
+    entities = Vocabulary(names, kind="entity")
+    facts = [number_facts(split, entities, relations).numpy() for split in splits]
+    return build_dataset(name, facts, entities.names, relations)
 
 
 def _from_single_file(
@@ -274,13 +314,13 @@ def _from_single_file(
     """Splits by a seed, as an import does: the same files and seed give the same data set."""
     triples = list(dict.fromkeys(triples))
     facts = KnowledgeGraph.from_triples(triples).facts.numpy()
-    parts = split_by_seed(facts, seed=seed, where=f" in {path}").tolist()
+    split_ids = split_by_seed(facts, seed=seed, where=f" in {path}").tolist()
     train, valid, test = (
-        [triple for triple, its_part in zip(triples, parts, strict=True) if its_part == part]
-        for part in (TRAIN, VALID, TEST)
+        [triple for triple, its_split in zip(triples, split_ids, strict=True) if its_split == split]
+        for split in (TRAIN, VALID, TEST)
     )
     name = path.parent.resolve().name if path.stem == "train" else path.stem
-    return _transductive(name, train, valid, test, _relations_of(path, train, relations))
+    return _on_one_graph(name, train, valid, test, _relations_of(path, train, relations))
 
 
 def _from_edges(path: Path, seed: int, relations: Vocabulary | None) -> Dataset:
@@ -303,8 +343,4 @@ def _from_edges(path: Path, seed: int, relations: Vocabulary | None) -> Dataset:
         raise DataError(f"Expected at least 20 edges to split 85/5/10, got {len(drawn)} in {path}.")
     train = drawn[:num_train]
     name = path.parent.resolve().name
-    return _transductive(name, train, valid, test, _relations_of(path, train, relations))
-
-
-def _entity_names(triples: list[NamedTriple]) -> list[str]:
-    return [name for head, _, tail in triples for name in (head, tail)]
+    return _on_one_graph(name, train, valid, test, _relations_of(path, train, relations))

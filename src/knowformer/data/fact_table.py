@@ -1,4 +1,4 @@
-"""Rows of names to numbered facts, as they come; a million rows take seconds and little memory."""
+"""Chunks of named rows to numbered, distinct facts; a million rows take seconds, little memory."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ class FactTable:
 
     @property
     def num_repeated(self) -> int:
-        """Returns how many rows said again what another row had said."""
+        """Returns how many rows repeat the fact of an earlier row."""
         return self.num_rows - len(self.facts)
 
 
@@ -46,7 +46,7 @@ class FactTableBuilder:
         """Takes rows of head, relation and tail, and of a time if the table has times.
 
         Raises:
-            DataError: a row is bad, and bad rows are not to be passed over.
+            DataError: a row is bad, and bad rows are not skipped.
         """
         heads, relations, tails = chunk.columns[:3]
         numberings = (self._entities, self._relations, self._entities)
@@ -97,7 +97,7 @@ class FactTableBuilder:
 
 
 class _Numbering:
-    """Numbers names by first appearance, and remembers which are of no use."""
+    """Numbers names by first appearance, and remembers which are unusable."""
 
     def __init__(self) -> None:
         self.names: defaultdict[str, int] = defaultdict()
@@ -115,7 +115,7 @@ class _Numbering:
 
 
 def first_occurrences(facts: Ids, num_relations: int) -> Ids:
-    """Returns where each distinct fact stands first, in order."""
+    """Returns the row of each distinct fact's first occurrence, in order."""
     if not len(facts):
         return np.empty(0, dtype=np.int64)
     pairs = pair_keys(facts[:, 0], facts[:, 2], int(facts.max()) + 1)

@@ -1,7 +1,6 @@
-"""Facts to train, valid and test: by a seed or by time, with no name unseen where possible.
+"""Splits facts into train, valid and test: by a seed, with every name in train, or by time.
 
-This is the one rule by which facts without splits of their own are split, whether ``train`` is
-given a file of them, ``import`` makes a data set of them, or a graph comes from another library.
+Every source without splits is split here: a file to train on, an import, another library's graph.
 """
 
 from dataclasses import dataclass
@@ -14,18 +13,18 @@ from knowformer.errors import ConfigError, DataError
 from knowformer.graph.fact_index import Ids, Mask
 from knowformer.seeding import generator
 
-DEFAULT_SHARE = 0.1
+DEFAULT_FRACTION = 0.1
 MOST_HELD_OUT = 10_000
-"""Of each part, unless more are asked for: enough for a figure with two digits."""
+"""For validation and for the test each, unless a size is given: enough for two digits of MRR."""
 
 TRAIN, VALID, TEST, LEFT_OUT = 0, 1, 2, 3
-PARTS = {"train": TRAIN, "valid": VALID, "test": TEST}
-Parts = npt.NDArray[np.int8]
+SPLIT_IDS = {"train": TRAIN, "valid": VALID, "test": TEST}
+SplitIds = npt.NDArray[np.int8]
 
 
 @dataclass(frozen=True)
-class Shares:
-    """How much is held out: a share below 1, or a number of facts; by default a tenth each."""
+class SplitSizes:
+    """How many facts are held out: a fraction below 1, or a number; by default a tenth each."""
 
     valid: int | float | None = None
     test: int | float | None = None
@@ -34,18 +33,17 @@ class Shares:
         """Returns how many facts to hold out for validation and test.
 
         Raises:
-            ConfigError: a share that cannot be.
-            DataError: there are not facts enough.
+            ConfigError: a size is neither a fraction nor a number of facts.
+            DataError: nothing would be left to train on.
         """
         valid, test = (
             _count(name, wanted, num_facts)
             for name, wanted in (("valid", self.valid), ("test", self.test))
         )
-        is_asked_for = self != Shares()
-        if is_asked_for and valid + test >= num_facts:
+        if self != SplitSizes() and valid + test >= num_facts:
             raise DataError(
                 f"Expected fewer facts held out than there are, {num_facts:,}, got {valid:,} for "
-                f"validation and {test:,} for the test. Lower --valid and --test, or give more "
+                f"validation and {test:,} for the test. Lower `valid` and `test`, or give more "
                 "facts."
             )
         return valid, test
@@ -53,10 +51,10 @@ class Shares:
 
 def _count(name: str, wanted: int | float | None, num_facts: int) -> int:
     if wanted is None:
-        return max(1, min(int(DEFAULT_SHARE * num_facts), MOST_HELD_OUT))
+        return max(1, min(int(DEFAULT_FRACTION * num_facts), MOST_HELD_OUT))
     if wanted <= 0 or (wanted >= 1 and wanted != int(wanted)):
         raise ConfigError(
-            f"Expected a share between 0 and 1, or a number of facts, as --{name}, got {wanted:g}."
+            f"Expected a fraction below 1, or a number of facts, as `{name}`, got {wanted:g}."
         )
     return max(1, round(wanted * num_facts)) if wanted < 1 else int(wanted)
 
@@ -65,55 +63,56 @@ def split_by_seed(
     facts: Ids,
     *,
     seed: int,
-    shares: Shares | None = None,
+    sizes: SplitSizes | None = None,
     groups: Ids | None = None,
     where: str = "",
-) -> Parts:
+) -> SplitIds:
     """Holds facts out so that every entity and relation still occurs in the facts that stay.
 
     In a random order, the first fact of each entity and of each relation stays. Of the others,
-    every relation gives its share (systematic sampling), so that rare relations are not missed.
+    every relation gives the same fraction (systematic sampling), so that none is missed.
 
     Args:
         facts: distinct facts.
         seed: the root seed.
-        shares: how much to hold out, where possible.
+        sizes: how many facts to hold out, where possible.
         groups: facts of one group stay together; by default each is its own.
         where: where the facts are from, for messages.
 
     Returns:
-        The part of each fact.
+        The split of each fact.
 
     Raises:
         DataError: nothing can be held out for validation or for the test.
     """
-    num_valid, num_test = (shares or Shares()).counts(len(facts))
+    num_valid, num_test = (sizes or SplitSizes()).counts(len(facts))
     draw = generator(seed, "split")
     order = torch.randperm(len(facts), generator=draw).numpy()
     stays = _covering(facts, order)
-    hint = "" if groups is None else " Without --no-leaks more can be held out."
+    hint = "" if groups is None else " Without `no_leaks` more can be held out."
     if groups is None:
         groups = np.arange(len(facts))
-    sizes = np.bincount(groups)
+    group_sizes = np.bincount(groups)
     # A group with a fact that stays, stays.
-    free = np.flatnonzero((np.bincount(groups, weights=stays) == 0) & (sizes > 0))
+    free = np.flatnonzero((np.bincount(groups, weights=stays) == 0) & (group_sizes > 0))
     rank = np.empty(len(facts), dtype=np.int64)
     rank[order] = np.arange(len(facts))
-    first = np.zeros(len(sizes), dtype=np.int64)
+    first = np.zeros(len(group_sizes), dtype=np.int64)
     first[groups[::-1]] = np.arange(len(facts))[::-1]
     free = free[np.lexsort((rank[first[free]], facts[first[free], 1]))]
     offset = torch.rand(1, generator=draw).item()
-    chosen = free[_every(len(free), (num_valid + num_test) / max(1, sizes[free].sum()), offset)]
-    is_valid = _every(len(chosen), num_valid / (num_valid + num_test), offset)
+    fraction = (num_valid + num_test) / max(1, group_sizes[free].sum())
+    chosen = free[_choose_evenly(len(free), fraction, offset)]
+    is_valid = _choose_evenly(len(chosen), num_valid / (num_valid + num_test), offset)
     if is_valid.all() or not is_valid.any():
         raise DataError(
             "Expected enough facts to hold some out for validation and test without losing a name "
             f"in training, got {len(facts):,}{where}. Give more facts, or a folder with train.txt, "
             f"valid.txt and test.txt of your own.{hint}"
         )
-    part_of_group = np.full(len(sizes), TRAIN, dtype=np.int8)
-    part_of_group[chosen] = np.where(is_valid, VALID, TEST)
-    return part_of_group[groups]
+    split_of_group = np.full(len(group_sizes), TRAIN, dtype=np.int8)
+    split_of_group[chosen] = np.where(is_valid, VALID, TEST)
+    return split_of_group[groups]
 
 
 def _covering(facts: Ids, order: Ids) -> Mask:
@@ -129,9 +128,9 @@ def _covering(facts: Ids, order: Ids) -> Mask:
     return stays
 
 
-def _every(number: int, share: float, offset: float) -> Mask:
-    """Chooses a share of a list, evenly along it."""
-    steps = np.floor(np.arange(number + 1) * min(share, 1.0) + offset)
+def _choose_evenly(number: int, fraction: float, offset: float) -> Mask:
+    """Chooses a fraction of a list, evenly along it."""
+    steps = np.floor(np.arange(number + 1) * min(fraction, 1.0) + offset)
     return np.diff(steps) > 0
 
 
@@ -139,13 +138,13 @@ def _every(number: int, share: float, offset: float) -> Mask:
 class TimeSplit:
     """A split by time, and where it cuts."""
 
-    parts: Parts
+    split_ids: SplitIds
     valid_from: float
     test_from: float
 
 
 def split_by_time(
-    facts: Ids, times: npt.NDArray[np.float64], *, shares: Shares | None = None
+    facts: Ids, times: npt.NDArray[np.float64], *, sizes: SplitSizes | None = None
 ) -> TimeSplit:
     """Trains on the earliest facts and tests on the latest; facts of one time stay together.
 
@@ -154,21 +153,21 @@ def split_by_time(
     Raises:
         DataError: the facts have fewer than three different times.
     """
-    num_valid, num_test = (shares or Shares()).counts(len(facts))
+    num_valid, num_test = (sizes or SplitSizes()).counts(len(facts))
     distinct, counts = np.unique(times, return_counts=True)
     if len(distinct) < 3:
         raise DataError(
             "Expected facts of three different times or more, to train on the earliest and test "
-            f"on the latest, got {len(distinct)}. Leave --temporal out to split by a seed."
+            f"on the latest, got {len(distinct)}. Leave `time` out to split by a seed."
         )
     before = np.concatenate([[0], np.cumsum(counts)[:-1]])  # facts before each time
     last = int(np.argmin(np.abs(before[2:] - (len(facts) - num_test)))) + 2
     wanted = len(facts) - num_test - num_valid
     middle = int(np.argmin(np.abs(before[1:last] - wanted))) + 1
     valid_from, test_from = float(distinct[middle]), float(distinct[last])
-    parts = np.full(len(facts), TRAIN, dtype=np.int8)
-    parts[times >= valid_from] = VALID
-    parts[times >= test_from] = TEST
-    trained = np.unique(facts[parts == TRAIN, 1])
-    parts[~np.isin(facts[:, 1], trained)] = LEFT_OUT
-    return TimeSplit(parts, valid_from, test_from)
+    split_ids = np.full(len(facts), TRAIN, dtype=np.int8)
+    split_ids[times >= valid_from] = VALID
+    split_ids[times >= test_from] = TEST
+    trained = np.unique(facts[split_ids == TRAIN, 1])
+    split_ids[~np.isin(facts[:, 1], trained)] = LEFT_OUT
+    return TimeSplit(split_ids, valid_from, test_from)

@@ -1,7 +1,5 @@
 """Evaluate a split: rank every fact in both directions and return a report."""
 
-import shlex
-import sys
 import time
 from collections.abc import Callable
 
@@ -73,6 +71,7 @@ def evaluate(
     progress: Progress | None = None,
     trained_on: KnowledgeGraph | None = None,
     calibration: Calibration | None = None,
+    command: str | None = None,
 ) -> EvaluationReport:
     """Evaluates a model on a split of a data set by filtered ranking.
 
@@ -85,6 +84,7 @@ def evaluate(
         progress: called with facts done and facts in all.
         trained_on: the graph the model was trained on, if it is not the data set's training graph.
         calibration: the model's, to be measured as well; not on ``train``, whose facts it sees.
+        command: what the user typed, to be kept in the report.
     """
     started = time.perf_counter()
     split = dataset.split(split_name)
@@ -103,7 +103,7 @@ def evaluate(
         link_prediction=predict_links(scorer, split, seed),
         calibration=_calibration(scorer, split, calibration, seed, progress),
         seconds=round(time.perf_counter() - started, 3),
-        command=shlex.join(sys.argv),
+        command=command,
     )
 
 

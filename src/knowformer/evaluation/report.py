@@ -50,7 +50,8 @@ class EvaluationReport(Tabular, BaseModel):
     calibration: CalibrationReport | None = None
     """Calibration quality, if the run is calibrated."""
     seconds: float
-    command: str
+    command: str | None
+    """What the user typed; None when the report was made from Python."""
 
     @property
     def mrr(self) -> float:

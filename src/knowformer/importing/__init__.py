@@ -1,10 +1,7 @@
-"""Own data in: files of many formats to audited data sets, and other libraries' graphs."""
+"""Imports your own data: files of many formats, and graphs of other libraries."""
 
 from knowformer.audit.audit import Audit, audit
-from knowformer.data.readers.delimited import Dialect
-from knowformer.data.readers.formats import Format
-from knowformer.data.splitting import Shares
-from knowformer.importing.converters import (
+from knowformer.data.converters import (
     dataset_from_pandas,
     from_networkx,
     from_pandas,
@@ -14,6 +11,9 @@ from knowformer.importing.converters import (
     to_pandas,
     to_pyg,
 )
+from knowformer.data.readers.columns import Dialect
+from knowformer.data.readers.formats import Format
+from knowformer.data.splitting import SplitSizes
 from knowformer.importing.importing import ImportOptions, ImportResult, import_files
 
 __all__ = [
@@ -22,7 +22,7 @@ __all__ = [
     "Format",
     "ImportOptions",
     "ImportResult",
-    "Shares",
+    "SplitSizes",
     "audit",
     "dataset_from_pandas",
     "from_networkx",

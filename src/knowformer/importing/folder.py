@@ -1,4 +1,4 @@
-"""Data-set folders: numbered facts to a Dataset, and a Dataset to files that ``train`` reads.
+"""Data-set folders as an import writes them, and ``load_dataset`` reads them back.
 
 train.txt, valid.txt, test.txt          facts, head<TAB>relation<TAB>tail
 entity_names.txt, relation_names.txt    readable names, where there are any
@@ -12,61 +12,18 @@ import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
 from knowformer.audit.audit import Audit
 from knowformer.audit.text import audit_markdown
 from knowformer.data.dataset import Dataset, Split
-from knowformer.data.fact_table import FactTable
-from knowformer.data.labels import ENTITY_FILE, RELATION_FILE, Labels
+from knowformer.data.labels import ENTITY_FILE, RELATION_FILE
 from knowformer.data.readers.rows import BadRows
-from knowformer.data.splitting import TEST, TRAIN, VALID, Parts
 from knowformer.errors import StorageError
-from knowformer.graph.fact_index import Ids
-from knowformer.graph.knowledge_graph import KnowledgeGraph
-from knowformer.graph.vocabulary import Vocabulary
 from knowformer.storage.atomic_files import atomic_folder
 
 RECORD_FILE = "import.json"
 BAD_ROWS_FILE = "bad_rows.tsv"
 
 FACTS_PER_WRITE = 65536
-
-
-def build_dataset(name: str, table: FactTable, parts: Parts, labels: Labels) -> Dataset:
-    """Returns the data set as it will be read back: numbered by first appearance, train first."""
-    train, valid, test = (table.facts[parts == part] for part in (TRAIN, VALID, TEST))
-    # Names in train are numbered head, tail, head, tail; so are then those of valid and test.
-    order = [facts[:, [0, 2]].ravel() for facts in (train, valid, test)]
-    entities, entity_ids = _renumber(np.concatenate(order), table.entities)
-    relations, relation_ids = _renumber(train[:, 1], table.relations)
-    numbered = [
-        torch.from_numpy(
-            np.stack([entity_ids[f[:, 0]], relation_ids[f[:, 1]], entity_ids[f[:, 2]]], axis=1)
-        )
-        for f in (train, valid, test)
-    ]
-    graph = KnowledgeGraph(
-        Vocabulary(entities, kind="entity"), Vocabulary(relations, kind="relation"), numbered[0]
-    )
-    known = torch.cat(numbered)
-    return Dataset(
-        name,
-        train=Split("train", graph, numbered[0], known),
-        valid=Split("valid", graph, numbered[1], known),
-        test=Split("test", graph, numbered[2], known),
-        labels=labels,
-    )
-
-
-def _renumber(used: Ids, names: list[str]) -> tuple[list[str], Ids]:
-    """Returns the names in use by first appearance, and the new id of each old one."""
-    old, first = np.unique(used, return_index=True)
-    old = old[np.argsort(first)]
-    ids = np.full(len(names), -1, dtype=np.int64)
-    ids[old] = np.arange(len(old))
-    return [names[i] for i in old.tolist()], ids
 
 
 def check_free(folder: Path, *, force: bool) -> None:
@@ -80,12 +37,12 @@ def check_free(folder: Path, *, force: bool) -> None:
         return
     is_import = (folder / RECORD_FILE).is_file()
     if not force:
-        hint = "Choose another --out" + (", or replace it with --force." if is_import else ".")
-        raise StorageError(f"Expected a new folder as --out, found {folder} already. {hint}")
+        hint = "Choose another `out`" + (", or replace it with `force=True`." if is_import else ".")
+        raise StorageError(f"Expected a new folder as `out`, found {folder} already. {hint}")
     if not is_import:
         raise StorageError(
             f"Expected a folder that an import made, to replace it, found no {RECORD_FILE} in "
-            f"{folder}. Choose another --out."
+            f"{folder}. Choose another `out`."
         )
 
 
@@ -98,7 +55,7 @@ def _check_parent(folder: Path) -> None:
     if not os.access(above, os.W_OK | os.X_OK):
         raise StorageError(
             f"Expected to write {folder}, got 'Permission denied' for {above}. Choose another "
-            "--out."
+            "`out`."
         )
 
 

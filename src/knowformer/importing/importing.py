@@ -9,30 +9,31 @@ import numpy as np
 
 from knowformer.audit.audit import Audit, audit
 from knowformer.audit.relation_overlap import find_overlaps, twin_groups
-from knowformer.data.dataset import Dataset
+from knowformer.data.dataset import Dataset, build_dataset
 from knowformer.data.fact_table import FactTable, FactTableBuilder
 from knowformer.data.labels import Labels
 from knowformer.data.readers.byte_streams import size_of
-from knowformer.data.readers.delimited import Dialect, detect_layout, read_delimited
-from knowformer.data.readers.formats import Format, format_of
-from knowformer.data.readers.parquet import read_parquet
-from knowformer.data.readers.rdf import RdfReader, short_names
-from knowformer.data.readers.rows import BadRows, Chunk
+from knowformer.data.readers.columns import Dialect
+from knowformer.data.readers.formats import READERS, Format, format_of
+from knowformer.data.readers.rdf import short_names
+from knowformer.data.readers.reading import Reading
+from knowformer.data.readers.rows import BadRows
 from knowformer.data.readers.times import TimeColumn
 from knowformer.data.splitting import (
     LEFT_OUT,
+    SPLIT_IDS,
     TEST,
     VALID,
-    Parts,
-    Shares,
+    SplitIds,
+    SplitSizes,
     split_by_seed,
     split_by_time,
 )
 from knowformer.errors import ConfigError, DataError
-from knowformer.importing.folder import build_dataset, check_free, write_folder
+from knowformer.importing.folder import check_free, write_folder
 
 Progress = Callable[[str, int, int], None]
-"""Called with what is being done, and with the bytes read so far and in all."""
+"""Called with the stage of the import, the bytes read so far and the bytes of all files."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,10 @@ class ImportOptions:
     """How files are read and split; the defaults work most things out."""
 
     format: Format | None = None
-    """Of all files; by default told by each name."""
+    """Of all files; by default by the ending of each name."""
     dialect: Dialect = field(default_factory=Dialect)
     labels: tuple[Path, ...] = ()
-    shares: Shares = field(default_factory=Shares)
+    sizes: SplitSizes = field(default_factory=SplitSizes)
     seed: int = 0
     no_leaks: bool = False
     keep_literals: bool = False
@@ -58,7 +59,7 @@ class ImportResult:
     dataset: Dataset
     audit: Audit
     notes: list[str]
-    """What was worked out or left out, a sentence each."""
+    """How files were read and split, and what was left out, a sentence each."""
     num_rows: int
     bad_rows: BadRows
 
@@ -91,23 +92,25 @@ def import_files(
     folder = Path(out)
     check_free(folder, force=force)
     listed = [paths] if isinstance(paths, str | Path) else paths
-    reading = Reading(options, [Path(path) for path in listed], progress)
-    table = reading.read()
-    labels = reading.read_labels(table)
-    reading.report("split")
-    parts, notes = _split(table, options, reading.time_column)
-    dataset = build_dataset(folder.resolve().name, table, parts, labels)
-    reading.report("audit")
-    looked_over = audit(dataset, repeated_rows=table.num_repeated)
-    notes = [*reading.notes, *notes]
-    record = _record(reading, table, notes, options)
-    reading.report("write")
-    write_folder(folder, dataset, looked_over, reading.bad_rows, record)
-    return ImportResult(folder, dataset, looked_over, notes, table.num_rows, reading.bad_rows)
+    files = FactFiles(options, [Path(path) for path in listed], progress)
+    table = files.read()
+    labels = files.read_labels(table)
+    files.report("split")
+    split_ids, notes = _split(table, options, files.time_column)
+    facts = [table.facts[split_ids == number] for number in SPLIT_IDS.values()]
+    name = folder.resolve().name
+    dataset = build_dataset(name, facts, table.entities, table.relations, labels=labels)
+    files.report("audit")
+    audited = audit(dataset, repeated_rows=table.num_repeated)
+    notes = [*files.notes, *notes]
+    record = _record(files, table, notes, options)
+    files.report("write")
+    write_folder(folder, dataset, audited, files.bad_rows, record)
+    return ImportResult(folder, dataset, audited, notes, table.num_rows, files.bad_rows)
 
 
-class Reading:
-    """One reading of several files, and what there is to say about it."""
+class FactFiles:
+    """The files of one import: their facts, their readable names, and notes about the reading."""
 
     def __init__(
         self, options: ImportOptions, paths: list[Path], progress: Progress | None
@@ -115,111 +118,93 @@ class Reading:
         self.options = options
         self.paths = paths
         self.notes: list[str] = []
-        self.bad_rows = BadRows(skip=options.skip_bad)
-        self._rdf = RdfReader(bad_rows=self.bad_rows, keep_literals=options.keep_literals)
+        self.time_column: TimeColumn | None = None
+        self._reading = Reading(
+            dialect=options.dialect,
+            keep_literals=options.keep_literals,
+            bad_rows=BadRows(skip=options.skip_bad),
+            progress=lambda num_bytes: self.report("read", num_bytes),
+        )
         self._sizes = [size_of(path) for path in paths]  # first: a missing file has no format
         self._formats = [format_of(path, options.format) for path in paths]
+        self._are_tables = [READERS[name].is_table for name in self._formats]
         self._progress = progress
         self._done = 0
-        self._first_rows: list[tuple[Path, list[str]]] = []
-        self.time_column: TimeColumn | None = None
+
+    @property
+    def bad_rows(self) -> BadRows:
+        """The rows that could not be used."""
+        return self._reading.bad_rows
 
     def read(self) -> FactTable:
         """Reads all files; their facts are joined."""
         with_times = self.options.dialect.time is not None
-        if with_times and any(kind.is_rdf for kind in self._formats):
-            raise ConfigError("Expected a table with a column of times for --temporal, got RDF.")
-        if self.options.dialect != Dialect() and all(kind.is_rdf for kind in self._formats):
+        if with_times and not all(self._are_tables):
+            raise ConfigError("Expected a table with a column of times for `time`, got RDF.")
+        if self.options.dialect != Dialect() and not any(self._are_tables):
             raise ConfigError(
-                "Expected a table for --columns, --delimiter, --quote and --header, got RDF, which "
-                "needs none of them."
+                "Expected a table for `columns`, `delimiter`, `quote` and `header`, got RDF, "
+                "which needs none of them."
             )
         builder = FactTableBuilder(self.bad_rows, with_times=with_times)
-        for path, kind, size in zip(self.paths, self._formats, self._sizes, strict=True):
-            for chunk in self._chunks(path, kind):
+        for path, format_, size in zip(self.paths, self._formats, self._sizes, strict=True):
+            for chunk in READERS[format_].read(path, self._reading):
                 builder.add(chunk)
             self._done += size
         table = builder.finish()
         self.time_column = builder.time_column
-        self._doubt_headers(table)
         if not len(table.facts):
             raise DataError(
                 f"Expected facts in {', '.join(map(str, self.paths))}, got none."
                 + self._explain_literals()
             )
-        if self._rdf.left_out:
+        self.notes += [*self._reading.notes, *self._doubt_headers(table)]
+        if self._reading.left_out:
             self.notes.append(self._explain_literals().strip())
         return table
 
-    def _chunks(self, path: Path, kind: Format) -> Iterator[Chunk]:
-        dialect = kind.dialect(self.options.dialect)
-        if kind.is_rdf:
-            return self._rdf.read(path, kind, progress=self._report)
-        if kind == Format.PARQUET:
-            layout, chunks = read_parquet(
-                path, dialect, bad_rows=self.bad_rows, progress=self._report
-            )
-        else:
-            layout = detect_layout(path, dialect)
-            chunks = read_delimited(path, layout, bad_rows=self.bad_rows, progress=self._report)
-        self.notes.append(f"{path}: {layout.describe()}.")
-        if not layout.has_header:
-            self._first_rows.append((path, [layout.first_row[i] for i in layout.indices[:3]]))
-        return chunks
-
-    def _doubt_headers(self, table: FactTable) -> None:
-        """Says so when a first line that was read as a fact shares no name with any other."""
+    def _doubt_headers(self, table: FactTable) -> Iterator[str]:
+        """Names first lines that were read as facts, but have no name in common with others."""
         entities = dict(zip(table.entities, range(len(table.entities)), strict=True))
         relations = dict(zip(table.relations, range(len(table.relations)), strict=True))
         degrees = np.bincount(table.facts[:, [0, 2]].ravel(), minlength=len(entities))
         counts = np.bincount(table.facts[:, 1], minlength=len(relations))
-        for path, (head, relation, tail) in self._first_rows:
+        for path, (head, relation, tail) in self._reading.first_rows:
             if not (head in entities and relation in relations and tail in entities):
                 continue
             uses = (degrees[entities[head]], counts[relations[relation]], degrees[entities[tail]])
             if uses == (1, 1, 1):
-                self.notes.append(
+                yield (
                     f"{path}: the first line ({head}, {relation}, {tail}) was read as a fact, but "
-                    "none of its names occurs again; if it is a header, import with --header."
+                    "none of its names occurs again; if it is a header, import with `header=True`."
                 )
 
     def report(self, what: str, bytes_of_file: int = 0) -> None:
-        """Tells whoever waits what is being done."""
+        """Reports progress: the stage, and the bytes read of the current file."""
         if self._progress:
             self._progress(what, self._done + bytes_of_file, sum(self._sizes))
 
-    def _report(self, bytes_of_file: int) -> None:
-        self.report("read", bytes_of_file)
-
     def _explain_literals(self) -> str:
-        total = sum(self._rdf.left_out.values())
-        if not total:
+        left_out, num_named = self._reading.left_out, len(self._reading.labels.names)
+        if not left_out:
             return ""
-        top = ", ".join(f"{name} ({n:,})" for name, n in self._rdf.left_out.most_common(3))
-        given = len(self._rdf.labels)
-        named = f"; {given:,} of what they name got a readable name from them" if given else ""
+        top = ", ".join(f"{name} ({n:,})" for name, n in left_out.most_common(3))
+        named = f"; {num_named:,} of what they name got a readable name from them"
         return (
-            f" {total:,} triples with a literal were left out{named}. Most: {top}. "
-            "--keep-literals makes entities of them."
+            f" {left_out.total():,} triples with a literal were left out"
+            f"{named if num_named else ''}. Most: {top}. "
+            "`keep_literals=True` makes entities of them."
         )
 
     def read_labels(self, table: FactTable) -> Labels:
         """Returns readable names: those of label files, then of RDF, then shortened IRIs."""
-        found = dict(self._rdf.labels)
+        names = dict(self._reading.labels.names)
         for path in self.options.labels:
-            kind = format_of(path, None)
-            if kind.is_rdf or kind == Format.PARQUET:
-                raise DataError(f"Expected a table of ids and names, TSV or CSV, got {path}.")
-            dialect = kind.dialect(Dialect())
-            layout = detect_layout(path, dialect, ("id", "name"))
-            for chunk in read_delimited(path, layout, bad_rows=self.bad_rows):
-                ids, names = chunk.columns
-                found |= {id_: " ".join(name.split()) for id_, name in zip(ids, names, strict=True)}
-            self.notes.append(f"{path}: {layout.describe()}.")
-        if any(kind.is_rdf for kind in self._formats):
-            found = short_names([*table.entities, *table.relations], found) | found
-        entities = {name: found[name] for name in table.entities if found.get(name)}
-        relations = {name: found[name] for name in table.relations if found.get(name)}
+            names |= self._read_label_file(path)
+        if not all(self._are_tables):
+            names = short_names([*table.entities, *table.relations], names) | names
+        entities = {name: names[name] for name in table.entities if names.get(name)}
+        relations = {name: names[name] for name in table.relations if names.get(name)}
         if self.options.labels:
             self.notes.append(
                 f"Readable names for {len(entities):,} of {len(table.entities):,} entities and "
@@ -227,53 +212,65 @@ class Reading:
             )
         return Labels(entities, relations)
 
+    def _read_label_file(self, path: Path) -> dict[str, str]:
+        reader = READERS[format_of(path)]
+        if not reader.is_table:
+            raise DataError(f"Expected a table of ids and names, got RDF in {path}.")
+        reading = Reading(roles=("id", "name"), bad_rows=self.bad_rows)
+        names: dict[str, str] = {}
+        for chunk in reader.read(path, reading):
+            ids, readable = chunk.columns
+            names |= {id_: " ".join(name.split()) for id_, name in zip(ids, readable, strict=True)}
+        self.notes += reading.notes
+        return names
+
 
 def _split(
     table: FactTable, options: ImportOptions, time_column: TimeColumn | None
-) -> tuple[Parts, list[str]]:
-    """Returns the part of each fact, and what there is to say about it."""
+) -> tuple[SplitIds, list[str]]:
+    """Returns the split of each fact, and notes about the split."""
     if table.times is not None and time_column is not None:
-        cut = split_by_time(table.facts, table.times, shares=options.shares)
+        cut = split_by_time(table.facts, table.times, sizes=options.sizes)
         notes = [
             f"Split by time: validation from {time_column.show(cut.valid_from)}, test from "
             f"{time_column.show(cut.test_from)}."
         ]
-        if left_out := int((cut.parts == LEFT_OUT).sum()):
+        if left_out := int((cut.split_ids == LEFT_OUT).sum()):
             notes.append(f"{left_out:,} later facts of relations without earlier ones left out.")
-        if not all(_held_out(cut.parts)):
+        if not all(_held_out(cut.split_ids)):
             raise DataError(
                 "Expected later facts of relations that have earlier ones, to hold them out, got "
-                "none. Hold out more with --valid and --test, or leave --temporal out."
+                "none. Hold out more with `valid` and `test`, or leave `time` out."
             )
-        return cut.parts, notes
-    sizes = {"num_entities": len(table.entities), "num_relations": len(table.relations)}
+        return cut.split_ids, notes
     groups = None
     if options.no_leaks:
-        groups = twin_groups(table.facts, find_overlaps(table.facts, **sizes), **sizes)
-    parts = split_by_seed(table.facts, seed=options.seed, shares=options.shares, groups=groups)
+        counts = {"num_entities": len(table.entities), "num_relations": len(table.relations)}
+        groups = twin_groups(table.facts, find_overlaps(table.facts, **counts), **counts)
+    split_ids = split_by_seed(table.facts, seed=options.seed, sizes=options.sizes, groups=groups)
     notes = [f"Split by seed {options.seed}; every name of valid and test occurs in train."]
-    held_out, wanted = _held_out(parts), options.shares.counts(len(table.facts))
+    held_out, wanted = _held_out(split_ids), options.sizes.counts(len(table.facts))
     if sum(held_out) < 0.9 * sum(wanted):
         notes.append(
             f"Held out {held_out[0]:,} and {held_out[1]:,} facts instead of {wanted[0]:,} and "
             f"{wanted[1]:,}: the others are needed in training, so that it has every name."
         )
-    return parts, notes
+    return split_ids, notes
 
 
-def _held_out(parts: Parts) -> tuple[int, int]:
-    return int((parts == VALID).sum()), int((parts == TEST).sum())
+def _held_out(split_ids: SplitIds) -> tuple[int, int]:
+    return int((split_ids == VALID).sum()), int((split_ids == TEST).sum())
 
 
 def _record(
-    reading: Reading, table: FactTable, notes: list[str], options: ImportOptions
+    files: FactFiles, table: FactTable, notes: list[str], options: ImportOptions
 ) -> dict[str, Any]:
     """Returns what the folder was made from."""
     return {
-        "files": [path.name for path in reading.paths],
+        "files": [path.name for path in files.paths],
         "rows": table.num_rows,
         "repeated_rows": table.num_repeated,
-        "bad_rows": len(reading.bad_rows.rows),
+        "bad_rows": len(files.bad_rows.rows),
         "seed": options.seed,
         "no_leaks": options.no_leaks,
         "temporal": options.dialect.time,

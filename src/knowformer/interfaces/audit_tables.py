@@ -6,6 +6,7 @@ from rich.table import Table
 
 from knowformer.audit.audit import Audit
 from knowformer.audit.findings import Level
+from knowformer.interfaces.hints import as_typed
 
 MARKS: dict[Level, str] = {
     "warning": "[bold red]warning[/]",
@@ -17,7 +18,7 @@ NUM_HUBS = 3
 
 
 def audit_tables(audit: Audit, *, where: str | None = None) -> Group:
-    """What a data set holds, and what was found in it.
+    """Returns tables of a data set's counts, relations, overlaps and findings.
 
     Args:
         audit: the audit.
@@ -29,19 +30,19 @@ def audit_tables(audit: Audit, *, where: str | None = None) -> Group:
 
 def _counts(audit: Audit) -> Table:
     table = Table(title=escape(audit.dataset), title_justify="left", title_style="bold")
-    table.add_column("what")
-    table.add_column("how many")
+    table.add_column("metric")
+    table.add_column("value")
     parts = ", ".join(f"{count:,} {name}" for name, count in audit.facts.items())
     degrees, components = audit.degrees, audit.components
     hubs = ", ".join(f"{hub.label} ({hub.degree:,})" for hub in degrees.hubs[:NUM_HUBS])
-    spread = degrees.quantiles
+    quantiles = degrees.quantiles
     overlaps = [overlap.kind for overlap in audit.overlaps]
     rows = {
         "facts": f"{sum(audit.facts.values()):,}: {parts}",
         "entities": f"{audit.entities:,}",
         "relations": f"{audit.relations:,}",
-        "facts per entity": f"mean {degrees.mean:.1f}, median {spread['median']:g}, from "
-        f"{spread['least']:g} to {degrees.most:,}; 90% have {spread['90%']:g} or fewer",
+        "facts per entity": f"mean {degrees.mean:.1f}, median {quantiles['median']:g}, from "
+        f"{quantiles['least']:g} to {degrees.most:,}; 90% have {quantiles['90%']:g} or fewer",
         "hubs": hubs,
         "repeated rows": f"{audit.repeated_rows:,}",
         "self-loops": f"{audit.self_loops:,}",
@@ -80,9 +81,9 @@ def _overlaps(audit: Audit, where: str | None) -> Table:
     for column in ("pairs", "of relation", "of other"):
         table.add_column(column, justify="right", no_wrap=True)
     for row in audit.overlaps[:MOST_RELATIONS]:
-        shares = (f"{row.common:,}", f"{row.share:.0%}", f"{row.share_of_other:.0%}")
+        counts = (f"{row.common:,}", f"{row.share:.0%}", f"{row.share_of_other:.0%}")
         kind = f"{row.kind} of" if row.kind != "symmetric" else row.kind
-        table.add_row(escape(row.label), kind, escape(row.other_label), *shares)
+        table.add_row(escape(row.label), kind, escape(row.other_label), *counts)
     _tell_more(table, len(audit.overlaps), where)
     return table
 
@@ -98,10 +99,12 @@ def _tell_more(table: Table, number: int, where: str | None) -> None:
 def _findings(audit: Audit) -> Table:
     table = Table(title="findings", title_justify="left", title_style="bold", show_lines=True)
     table.add_column("")
-    table.add_column("what was found, why it matters, what to do", overflow="fold")
+    table.add_column("finding, why it matters, what to do", overflow="fold")
     for finding in audit.findings:
         text = f"[bold]{escape(finding.topic)}:[/] {escape(finding.found)}"
         text += f"\n[dim]Why it matters:[/] {escape(finding.why)}" if finding.why else ""
-        text += f"\n[dim]What to do:[/] {escape(finding.advice)}" if finding.advice else ""
+        text += (
+            f"\n[dim]What to do:[/] {escape(as_typed(finding.advice))}" if finding.advice else ""
+        )
         table.add_row(MARKS[finding.level], text)
     return table

@@ -25,7 +25,9 @@ from knowformer.interfaces.console import (
     print_json,
     print_line,
     print_note,
+    typed_command,
 )
+from knowformer.interfaces.hints import NoteFormatter, as_typed
 from knowformer.interfaces.progress import TrainingDisplay, counting_progress
 from knowformer.interfaces.render import datasets_tables
 from knowformer.interfaces.schemas import dataset_response
@@ -191,13 +193,14 @@ def evaluate_command(
             split,
             graph=graph,
             progress=lambda done, total: progress.update(task, completed=done, total=total),
+            command=typed_command(),
         )
     content = report.model_dump(mode="json")
     if as_json:
         print_json(content)
     else:
         out.print(report)
-        out.print(f"[dim]made by: {escape(report.command)}[/]", highlight=False, soft_wrap=True)
+        out.print(f"[dim]made by: {escape(typed_command())}[/]", highlight=False, soft_wrap=True)
     if graph is None:  # after printing: the numbers are not lost when they cannot be stored
         update_metrics(run, {split: content})
         if report.calibration is not None and can_draw():
@@ -216,7 +219,7 @@ app.command("reproduce")(reproduce_command)
 def _show_log() -> None:
     """Shows what the library has to say, such as that kernels are being compiled, on stderr."""
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("note: %(message)s"))
+    handler.setFormatter(NoteFormatter())
     logger = logging.getLogger("knowformer")
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
@@ -231,7 +234,8 @@ def main() -> None:
     try:
         app()
     except KnowformerError as error:
-        err.print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        said = as_typed(f"error: {error}")
+        err.print(said, style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         err.print("stopped; the same command goes on from where it was ('train' with --resume)")

@@ -2,6 +2,7 @@
 
 import codecs
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,6 +25,11 @@ GraphOption = Annotated[
         help="Another graph with the same relations: a file, a folder or a catalogue name.",
     ),
 ]
+
+
+def typed_command() -> str:
+    """Returns the command that is running, as it was typed."""
+    return shlex.join(sys.argv)
 
 
 def print_line(text: str) -> None:

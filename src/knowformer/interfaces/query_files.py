@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from knowformer.answering.questions import ASKED
-from knowformer.errors import ConfigError, DataError
+from knowformer.data.readers.parquet import is_text, open_parquet
+from knowformer.errors import ConfigError, DataError, require_package
 
 COLUMNS = ("head", "relation", "tail")
 ENDINGS = {
@@ -24,7 +25,6 @@ ENDINGS = {
     ".ndjson": "jsonl",
     ".parquet": "parquet",
 }
-HOW_TO_GET_PARQUET = "Install pyarrow: pip install 'knowformer[frames]'"
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ def file_format(path: Path) -> str:
     """Returns tsv, jsonl or parquet.
 
     Raises:
-        ConfigError: the ending is none of those, or pyarrow is missing.
+        ConfigError: the ending is none of those.
+        MissingPackageError: pyarrow is not installed.
     """
     found = ENDINGS.get(path.suffix.lower())
     if found is None:
@@ -49,12 +50,7 @@ def file_format(path: Path) -> str:
             f"Expected a file that ends in .tsv, .jsonl or .parquet, got {path.name!r}."
         )
     if found == "parquet":
-        try:
-            import pyarrow.parquet  # noqa: F401  # pyright: ignore[reportUnusedImport]
-        except ImportError as error:
-            raise ConfigError(
-                f"Expected pyarrow to read or write {path.name}, found none. {HOW_TO_GET_PARQUET}."
-            ) from error
+        require_package("pyarrow", extra="frames", purpose=f"read or write {path.name}")
     return found
 
 
@@ -88,7 +84,7 @@ def measure(path: Path) -> tuple[int, str]:
     except OSError as error:
         raise DataError(f"Expected a readable file at {path}, got '{error.strerror}'.") from error
     if file_format(path) == "parquet":
-        lines = _open_parquet(path).metadata.num_rows
+        lines = open_parquet(path).metadata.num_rows
     return max(1, lines), digest.hexdigest()
 
 
@@ -142,22 +138,10 @@ def _read_json_lines(path: Path) -> Iterator[Row]:
         yield Row(number, text, _asked(parts) if fault is None else {}, fault)
 
 
-def _open_parquet(path: Path) -> Any:
-    import pyarrow
-    import pyarrow.parquet
-
-    try:
-        return pyarrow.parquet.ParquetFile(path)
-    except (pyarrow.ArrowInvalid, OSError) as error:
-        raise DataError(
-            f"Expected a Parquet file at {path}, got: {str(error).splitlines()[0].rstrip('.')}."
-        ) from error
-
-
 def _read_parquet(path: Path) -> Iterator[Row]:
-    from pyarrow import types
+    from pyarrow.types import is_null
 
-    file = _open_parquet(path)
+    file = open_parquet(path)
     schema = file.schema_arrow
     present = [name for name in COLUMNS if name in schema.names]
     if len(present) < 2:
@@ -167,9 +151,7 @@ def _read_parquet(path: Path) -> Iterator[Row]:
         )
     for name in present:
         kind = schema.field(name).type
-        value = kind.value_type if types.is_dictionary(kind) else kind
-        text = (types.is_string, types.is_large_string, types.is_string_view, types.is_null)
-        if not any(is_kind(value) for is_kind in text):
+        if not is_text(kind) and not is_null(kind):
             raise DataError(f"Expected text in column {name!r} of {path}, got {kind}.")
     number = 0
     for batch in file.iter_batches(batch_size=1024, columns=present):

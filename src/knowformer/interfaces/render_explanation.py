@@ -157,7 +157,8 @@ def render_report(report: FaithfulnessReport) -> Group:
         f"{report.seconds_per_explanation:.2f} s to find the evidence for one."
     )
     parts += [Text(f"{'; '.join(report.verdicts())}.", style="bold")]
-    parts += [Text(note, style="dim"), Text(f"made by: {report.command}", style="dim")]
+    made_by = [f"made by: {report.command}"] if report.command else []
+    parts += [Text(line, style="dim") for line in [note, *made_by]]
     return Group(*parts)
 
 

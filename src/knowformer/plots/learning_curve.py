@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from knowformer.plots.palette import BLUE, GREY, ORANGE
 from knowformer.storage.atomic_files import atomic_path
 from knowformer.training.events import RecordedEvent
 
@@ -26,7 +27,7 @@ def draw_learning_curve(events: Sequence[RecordedEvent], path: Path, *, title: s
     loss_axis.plot(
         [event["elapsed_seconds"] / 60 for event in training],
         [event["loss"] for event in training],
-        color="#9aa5b1",
+        color=GREY,
         linewidth=1.4,
         label="training loss (left)",
     )
@@ -36,17 +37,17 @@ def draw_learning_curve(events: Sequence[RecordedEvent], path: Path, *, title: s
     mrr_axis = loss_axis.twinx()
     minutes = [event["elapsed_seconds"] / 60 for event in validation]
     mrr = [event["valid_mrr"] for event in validation]
-    mrr_axis.plot(minutes, mrr, color="#1f5fbf", marker="o", markersize=4, label="validation MRR")
+    mrr_axis.plot(minutes, mrr, color=BLUE, marker="o", markersize=4, label="validation MRR")
     best = [number for number, event in enumerate(validation) if event["best"]][-1:]
     for number in best:
-        mrr_axis.plot(minutes[number], mrr[number], "*", color="#d9480f", markersize=15)
+        mrr_axis.plot(minutes[number], mrr[number], "*", color=ORANGE, markersize=15)
         mrr_axis.annotate(
             f"kept: {mrr[number]:.3f}",
             (minutes[number], mrr[number]),
             textcoords="offset points",
             xytext=(-8, -18),
             ha="right",
-            color="#d9480f",
+            color=ORANGE,
         )
     mrr_axis.set_ylabel("validation MRR, filtered by train and valid")
     mrr_axis.set_ylim(0, 1)

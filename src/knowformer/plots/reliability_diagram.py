@@ -1,9 +1,10 @@
-"""A reliability diagram: probability against share of true candidates, before and after."""
+"""Reliability diagram: probability against the fraction of true candidates, before and after."""
 
 from math import log10
 from pathlib import Path
 
 from knowformer.calibration.reliability import CalibrationReport, ReliabilityBin
+from knowformer.plots.palette import BLUE, GREY, ORANGE
 from knowformer.storage.atomic_files import atomic_path
 
 LARGEST = 220.0  # area of the largest mark, in points
@@ -17,11 +18,11 @@ def draw_reliability(report: CalibrationReport, path: Path, *, title: str) -> No
     axes = figure.subplots(1, 2, sharey=True)
     error = report.expected_calibration_error
     panels = (
-        ("the model's own", report.reliability_before, error.before, "#9aa5b1"),
-        ("calibrated", report.reliability_after, error.after, "#1f5fbf"),
+        ("the model's own", report.reliability_before, error.before, GREY),
+        ("calibrated", report.reliability_after, error.after, BLUE),
     )
     for axis, (name, bins, figure_of_error, color) in zip(axes, panels, strict=True):
-        axis.plot([0, 1], [0, 1], color="#d9480f", linewidth=1, linestyle="--")
+        axis.plot([0, 1], [0, 1], color=ORANGE, linewidth=1, linestyle="--")
         mean = [b.mean_probability for b in bins]
         true = [b.share_true for b in bins]
         for each in bins:
@@ -35,7 +36,7 @@ def draw_reliability(report: CalibrationReport, path: Path, *, title: str) -> No
         axis.set_aspect("equal")
         for spine in ("top", "right"):
             axis.spines[spine].set_visible(False)
-    axes[0].set_ylabel("share that is true")
+    axes[0].set_ylabel("fraction that is true")
     how = "Larger marks have more candidates; bars are 95 % intervals."
     figure.suptitle(f"{title}: {report.candidates}\n{how}", x=0.01, ha="left", fontsize=10)
     with atomic_path(path) as temporary:

@@ -9,13 +9,14 @@ environment.json        hardware, versions, commit
 calibration.json        scores to probabilities, if there were enough validation facts
 events.jsonl            the record of training
 learning_curve.png      its picture
-checkpoint.safetensors  what --resume goes on from
+checkpoint.safetensors  what a resumed training goes on from
 validations/            weights of every validation, if they were asked for
 """
 
 import hashlib
 import json
 import logging
+import re
 import shutil
 import tomllib
 from collections.abc import Generator
@@ -29,18 +30,18 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 from torch import Tensor
 
-from knowformer.storage.atomic_files import write_text
-from knowformer.system.environment import describe_environment
-from knowformer.errors import BundleError, ConfigError, StorageError
 from knowformer.calibration.calibration import FORMAT_VERSION as CALIBRATION_VERSION
 from knowformer.calibration.calibration import Calibration
-from knowformer.data.dataset import Dataset, Split, SplitName
+from knowformer.data.dataset import SPLIT_NAMES, Dataset, Split, SplitName
+from knowformer.data.labels import Labels
+from knowformer.errors import BundleError, ConfigError, StorageError
 from knowformer.graph.inverse import num_with_inverses
 from knowformer.graph.knowledge_graph import KnowledgeGraph
-from knowformer.data.labels import Labels
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.model.knowformer import KnowFormer
+from knowformer.storage.atomic_files import write_text
 from knowformer.storage.tensor_files import read_tensors, write_tensors
+from knowformer.system.environment import describe_environment
 from knowformer.training.config import RunConfig
 from knowformer.training.settings_file import parse_config, to_toml
 
@@ -49,8 +50,8 @@ _logger = logging.getLogger(__name__)
 FORMAT_VERSION = 1
 VALIDATIONS_FOLDER = "validations"
 LOCK_FILE = ".training.lock"
-LAST_SETTING = "checkpoint_minutes"  # of what every run writes
-SPLIT_NAMES: tuple[SplitName, ...] = ("train", "valid", "test")
+NUM_SETTINGS = re.compile(r"# (\d+) settings\n")
+"""First line of config.toml: fewer than that, and the file was cut off."""
 
 
 class _DatasetFile(BaseModel):
@@ -101,7 +102,7 @@ def sole_trainer(folder: Path) -> Generator[None]:
     except Timeout:
         raise BundleError(
             f"Expected {folder} to be free, found another process training in it. Wait until it "
-            "is done, or choose another --out."
+            "is done, or choose another `out`."
         ) from None
     except (OSError, NotImplementedError) as error:  # a disk without locks
         _logger.debug("No lock on %s: %s", folder, error)
@@ -122,8 +123,8 @@ def start_run(folder: Path, config: RunConfig, dataset: Dataset) -> None:
     """
     if holds_run(folder):
         raise BundleError(
-            f"Expected a folder without a run, found one in {folder}. Choose another --out, or "
-            "go on with that run by --resume."
+            f"Expected a folder without a run, found one in {folder}. Choose another `out`, or "
+            "go on with that run with `resume=True`."
         )
     graphs = _distinct_graphs(dataset)
     splits = {name: dataset.split(name) for name in SPLIT_NAMES}
@@ -145,7 +146,9 @@ def start_run(folder: Path, config: RunConfig, dataset: Dataset) -> None:
         write_text(folder / "dataset.json", json.dumps(names.model_dump(), ensure_ascii=False))
         write_json(folder / "environment.json", describe_environment())
         # Last: a folder with settings is a folder with a run.
-        write_text(folder / "config.toml", to_toml(config))
+        settings = to_toml(config)
+        number = _num_settings(tomllib.loads(settings))
+        write_text(folder / "config.toml", f"# {number} settings\n{settings}")
 
 
 @contextmanager
@@ -195,18 +198,30 @@ def _validated_path(folder: Path, step: int) -> Path:
 def load_config(folder: Path) -> RunConfig:
     """Loads a run's settings."""
     path = folder / "config.toml"
+    text = _read_text(path)
     try:
-        settings = tomllib.loads(_read_text(path))
+        settings = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"Expected a TOML file at {path}, got: {error}.") from error
     config = parse_config(settings, where=str(path))
-    # A file that was cut off between two lines is TOML all the same.
-    if LAST_SETTING not in settings.get("training", {}):
+    if not _is_whole(text, settings):
         raise ConfigError(
-            f"Expected all settings of a run in {path}, the last one training.{LAST_SETTING}, "
-            "found a part of them: the file is damaged. Restore it from a copy, or train again."
+            f"Expected all settings of a run in {path}, found only {_num_settings(settings)}: the "
+            "file is damaged. Restore it from a copy, or train again."
         )
     return config
+
+
+def _is_whole(text: str, settings: dict[str, Any]) -> bool:
+    """Returns False for a file cut off between two lines, which is TOML all the same."""
+    announced = NUM_SETTINGS.match(text)
+    if announced is None:  # older runs did not count; this was the last setting that they wrote
+        return "checkpoint_minutes" in settings.get("training", {})
+    return _num_settings(settings) >= int(announced[1])
+
+
+def _num_settings(settings: dict[str, Any]) -> int:
+    return sum(_num_settings(v) if isinstance(v, dict) else 1 for v in settings.values())
 
 
 def load_bundle(folder: Path) -> Bundle:
@@ -224,7 +239,7 @@ def load_bundle(folder: Path) -> Bundle:
     if not path.exists():
         raise BundleError(
             f"Expected {path.name} in {folder}, found none. Training writes it after its first "
-            f"validation; go on with that run by 'knowformer train --resume --out {folder}'."
+            f"validation; go on with that run: `train(None, '{folder}', resume=True)`."
         )
     weights, _ = read_tensors(path)
     try:
@@ -253,7 +268,7 @@ def load_calibration(folder: Path) -> Calibration | None:
     path = folder / "calibration.json"
     if not path.exists():
         return None
-    remedy = f"Remake it with 'knowformer calibrate {folder}'."
+    remedy = f"Fit it again: `Reasoner.from_pretrained('{folder}').calibrate()`."
     try:
         calibration = Calibration.model_validate_json(_read_text(path))
     except ValidationError as error:
@@ -352,7 +367,7 @@ def _read_text(path: Path) -> str:
     except FileNotFoundError:
         raise BundleError(
             f"Expected a run folder with {path.name}, found none at {path.parent}. Make one with "
-            "'knowformer train'."
+            "`train()`."
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise BundleError(f"Expected a readable file at {path}, got: {error}.") from error

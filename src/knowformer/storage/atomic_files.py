@@ -83,7 +83,7 @@ def _flush_to_disk(path: Path) -> None:
 
 
 def remove_partial_files(folder: Path) -> None:
-    """Removes what ``kill -9`` left behind; nobody else may be writing to the folder."""
+    """Removes temporary files that ``kill -9`` left behind; no one else may write to the folder."""
     for left in folder.glob(".*.partial"):
         with suppress(OSError):
             left.unlink()

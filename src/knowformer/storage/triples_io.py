@@ -10,7 +10,7 @@ NamedTriple = tuple[str, str, str]
 
 COLUMNS = ("head", "relation", "tail")
 
-HINT = " 'knowformer import' reads other tables, gzip, Parquet and RDF."
+HINT = " `import_files()` reads other tables, gzip, JSON Lines, Parquet and RDF."
 BEGINNING = 4096
 
 

@@ -1,4 +1,4 @@
-"""Freed memory is kept for the next step instead of being handed back to the system.
+"""Makes glibc keep freed memory for the next step instead of returning it to the system.
 
 A training step asks for the same large buffers again and again. glibc returns them to the kernel
 when they are freed, and every page of the next ones is zeroed again at its first touch. Only the

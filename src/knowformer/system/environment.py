@@ -1,4 +1,4 @@
-"""What a result was made with: hardware, versions and commit."""
+"""Hardware, versions and commit that a result was made with."""
 
 import os
 import platform
@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-PACKAGES = ("knowformer", "torch", "numpy", "safetensors")
+PACKAGES = ("knowformer", "torch", "numpy", "numba", "llvmlite", "safetensors")
 
 
 def describe_environment() -> dict[str, Any]:

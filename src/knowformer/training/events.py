@@ -99,7 +99,7 @@ class EventLog:
         except OSError as error:
             raise StorageError(
                 f"Expected to write {self._path}, got '{error.strerror}'. Free some space; the "
-                "run goes on from its last checkpoint with --resume."
+                "run goes on from its last checkpoint with `resume=True`."
             ) from error
 
 

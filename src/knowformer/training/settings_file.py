@@ -54,7 +54,7 @@ def build_config(
     for assignment in assignments or []:
         merge_settings(settings, _parse_assignment(assignment))
     places = [str(file)] if file else []
-    places += ["--set"] if assignments else []
+    places += ["`assignments`"] if assignments else []
     return parse_config(settings, where=" or ".join(places) or "the settings")
 
 

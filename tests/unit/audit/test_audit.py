@@ -73,7 +73,7 @@ def test_a_fact_in_two_parts_is_a_warning(ring: Dataset) -> None:
     from dataclasses import replace
 
     twice = replace(ring, test=replace(ring.test, facts=ring.train.facts[:2]))
-    found = finding(twice, "facts in two parts")
+    found = finding(twice, "facts in two splits")
     assert found.level == "warning"
     assert found.found.startswith("2 of 2 test facts")
 

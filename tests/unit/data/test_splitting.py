@@ -8,7 +8,7 @@ from knowformer.data.splitting import (
     TEST,
     TRAIN,
     VALID,
-    Shares,
+    SplitSizes,
     split_by_seed,
     split_by_time,
 )
@@ -28,7 +28,7 @@ def random_facts(number: int = 5000) -> np.ndarray:
 
 @given(FACTS, st.integers(0, 5))
 def test_no_name_of_a_held_out_fact_is_unseen_in_training(facts: np.ndarray, seed: int) -> None:
-    parts = split_by_seed(facts, shares=Shares(5, 5), seed=seed)
+    parts = split_by_seed(facts, sizes=SplitSizes(5, 5), seed=seed)
     train, rest = facts[parts == TRAIN], facts[parts != TRAIN]
     assert set(rest[:, [0, 2]].ravel()) <= set(train[:, [0, 2]].ravel())
     assert set(rest[:, 1]) <= set(train[:, 1])
@@ -37,7 +37,7 @@ def test_no_name_of_a_held_out_fact_is_unseen_in_training(facts: np.ndarray, see
 
 def test_every_relation_gives_its_share() -> None:
     facts = random_facts()
-    parts = split_by_seed(facts, shares=Shares(400, 400), seed=1)
+    parts = split_by_seed(facts, sizes=SplitSizes(400, 400), seed=1)
     for part in (VALID, TEST):
         assert abs((parts == part).sum() - 400) <= 1
         for relation in range(4):
@@ -49,7 +49,7 @@ def test_every_relation_gives_its_share() -> None:
 def test_the_seed_decides() -> None:
     facts = random_facts()
     one, same, other = (
-        split_by_seed(facts, shares=Shares(50, 50), seed=seed) for seed in (1, 1, 2)
+        split_by_seed(facts, sizes=SplitSizes(50, 50), seed=seed) for seed in (1, 1, 2)
     )
     assert (one == same).all()
     assert (one != other).any()
@@ -59,7 +59,7 @@ def test_the_seed_decides() -> None:
 def test_groups_stay_together(facts: np.ndarray, seed: int) -> None:
     groups = np.minimum(facts[:, 0], facts[:, 2])
     try:
-        parts = split_by_seed(facts, shares=Shares(5, 5), seed=seed, groups=groups)
+        parts = split_by_seed(facts, sizes=SplitSizes(5, 5), seed=seed, groups=groups)
     except DataError:
         reject()  # the groups are too large to leave one out
     assert all(len(set(parts[groups == group])) == 1 for group in set(groups))
@@ -83,25 +83,25 @@ def test_time_never_runs_backwards(facts: np.ndarray, data: st.DataObject) -> No
     )
     if len(set(times)) < 3:
         with pytest.raises(DataError, match="three different times"):
-            split_by_time(facts, times.astype(float), shares=Shares(3, 3))
+            split_by_time(facts, times.astype(float), sizes=SplitSizes(3, 3))
         return
-    cut = split_by_time(facts, times.astype(float), shares=Shares(3, 3))
-    train, valid, test = (times[cut.parts == part] for part in (TRAIN, VALID, TEST))
+    cut = split_by_time(facts, times.astype(float), sizes=SplitSizes(3, 3))
+    train, valid, test = (times[cut.split_ids == part] for part in (TRAIN, VALID, TEST))
     assert len(train)
     assert all(train < cut.valid_from)
     assert all((cut.valid_from <= valid) & (valid < cut.test_from))
     assert all(test >= cut.test_from)
-    kept = cut.parts != LEFT_OUT
-    assert set(facts[kept, 1]) == set(facts[cut.parts == TRAIN, 1])
+    kept = cut.split_ids != LEFT_OUT
+    assert set(facts[kept, 1]) == set(facts[cut.split_ids == TRAIN, 1])
 
 
 def test_shares_are_shares_or_numbers() -> None:
-    assert Shares().counts(1000) == (100, 100)
-    assert Shares().counts(1_000_000) == (10_000, 10_000)
-    assert Shares(0.05, 7).counts(1000) == (50, 7)
-    assert Shares(0.2).counts(1_000_000) == (200_000, 10_000)
+    assert SplitSizes().counts(1000) == (100, 100)
+    assert SplitSizes().counts(1_000_000) == (10_000, 10_000)
+    assert SplitSizes(0.05, 7).counts(1000) == (50, 7)
+    assert SplitSizes(0.2).counts(1_000_000) == (200_000, 10_000)
     for wrong in (-0.1, 0.0, 1.5):
-        with pytest.raises(ConfigError, match="--valid"):
-            Shares(wrong).counts(1000)
+        with pytest.raises(ConfigError, match="`valid`"):
+            SplitSizes(wrong).counts(1000)
     with pytest.raises(DataError, match="fewer facts held out"):
-        Shares(0.5, 0.5).counts(1000)
+        SplitSizes(0.5, 0.5).counts(1000)

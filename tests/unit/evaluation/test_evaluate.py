@@ -238,6 +238,13 @@ def test_a_report_survives_json():
     assert type(report).model_validate(content) == report
 
 
+def test_a_report_keeps_the_command_that_it_is_given_and_reads_none_itself():
+    dataset = make_dataset()
+    model = make_model(len(dataset.relations))
+    assert evaluate(model, dataset, "test", seed=0).command is None
+    assert evaluate(model, dataset, "test", seed=0, command="as typed").command == "as typed"
+
+
 def test_a_split_that_does_not_exist_is_refused():
     dataset = make_dataset()
     with pytest.raises(KnowformerError, match="train, valid, test"):

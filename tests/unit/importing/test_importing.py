@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowformer.data.dataset import load_dataset
-from knowformer.data.readers.parquet import read_parquet
 from knowformer.errors import DataError, StorageError
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.importing import (
     Dialect,
     ImportOptions,
-    Shares,
+    SplitSizes,
     import_files,
     make_dataset,
     to_pandas,
@@ -38,6 +37,12 @@ def all_facts(folder: Path) -> set[Triple]:
 def write_table(path: Path, rows: list[Triple], delimiter: str = "\t") -> Path:
     text = "".join(delimiter.join(row) + "\n" for row in rows)
     path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+def write_json_lines(path: Path, rows: list[Triple]) -> Path:
+    objects = (dict(zip(("head", "relation", "tail"), row, strict=True)) for row in rows)
+    path.write_text("".join(json.dumps(content) + "\n" for content in objects))
     return path
 
 
@@ -66,6 +71,7 @@ def write_turtle(path: Path, rows: list[Triple]) -> Path:
         ("f.tsv", write_table),
         ("f.csv", lambda path, rows: write_table(path, rows, ",")),
         ("f.tsv.gz", write_table),
+        ("f.jsonl", write_json_lines),
         ("f.parquet", write_parquet),
     ],
 )
@@ -147,6 +153,18 @@ def test_labels_are_kept_with_the_data_set(tmp_path: Path) -> None:
     assert any("1 of 17 entities" in note for note in result.notes)
 
 
+def test_labels_are_read_from_any_kind_of_table_but_not_from_rdf(tmp_path: Path) -> None:
+    file = write_table(tmp_path / "f.tsv", facts())
+    (tmp_path / "names.jsonl").write_text('{"name": "Ann", "id": "p1"}\n')
+    options = ImportOptions(labels=(tmp_path / "names.jsonl",))
+    result = import_files([file], tmp_path / "out", options=options)
+    assert dict(result.dataset.labels.entities) == {"p1": "Ann"}
+    (tmp_path / "names.nt").write_text("<http://a/b> <http://a/c> <http://a/d> .\n")
+    options = ImportOptions(labels=(tmp_path / "names.nt",))
+    with pytest.raises(DataError, match=r"ids and names, got RDF in .*names\.nt"):
+        import_files([file], tmp_path / "other", options=options)
+
+
 def test_rdf_keeps_iris_shortens_names_and_counts_literals(tmp_path: Path) -> None:
     file = write_turtle(tmp_path / "f.ttl", facts())
     label = "<http://www.w3.org/2000/01/rdf-schema#label>"
@@ -185,7 +203,7 @@ def test_a_temporal_split_trains_on_the_earliest(tmp_path: Path, form: str) -> N
     (tmp_path / "f.csv").write_text(
         "head,relation,tail,when\n" + "".join(",".join(row) + "\n" for row in rows)
     )
-    options = ImportOptions(dialect=Dialect(time="when"), shares=Shares(0.1, 0.2))
+    options = ImportOptions(dialect=Dialect(time="when"), sizes=SplitSizes(0.1, 0.2))
     result = import_files([tmp_path / "f.csv"], tmp_path / "out", options=options)
     frame = to_pandas(result.dataset)
     frame["when"] = [
@@ -200,7 +218,7 @@ def test_a_temporal_split_without_anything_to_hold_out_is_refused(tmp_path: Path
     rows = "".join(f"a{i},r{i},b{i},{i}\n" for i in range(9))
     (tmp_path / "f.csv").write_text(rows)
     options = ImportOptions(dialect=Dialect(time="4"))
-    with pytest.raises(DataError, match="--temporal"):
+    with pytest.raises(DataError, match="leave `time` out"):
         import_files([tmp_path / "f.csv"], tmp_path / "out", options=options)
 
 
@@ -219,7 +237,7 @@ def test_no_leaks_keeps_twins_together(tmp_path: Path) -> None:
 def test_a_first_line_that_may_be_a_header_is_said(tmp_path: Path) -> None:
     file = write_table(tmp_path / "f.tsv", [("Kopf", "Beziehung", "Ende"), *facts()])
     result = import_files([file], tmp_path / "out")
-    assert any("--header" in note for note in result.notes)
+    assert any("`header=True`" in note for note in result.notes)
 
 
 def test_bad_rdf_is_passed_over_line_by_line_and_xml_to_its_first_error(tmp_path: Path) -> None:
@@ -237,7 +255,7 @@ def test_bad_rdf_is_passed_over_line_by_line_and_xml_to_its_first_error(tmp_path
 def test_nothing_is_written_over_unless_asked(tmp_path: Path) -> None:
     file = write_table(tmp_path / "f.tsv", facts())
     import_files([file], tmp_path / "out")
-    with pytest.raises(StorageError, match="--force"):
+    with pytest.raises(StorageError, match="`force=True`"):
         import_files([file], tmp_path / "out")
     import_files([file], tmp_path / "out", options=ImportOptions(seed=1), force=True)
     assert json.loads((tmp_path / "out/import.json").read_text())["seed"] == 1
@@ -280,17 +298,6 @@ def test_parquet_of_wrong_types_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"no parquet at all")
     with pytest.raises(DataError, match="Expected a Parquet file"):
         import_files([path], tmp_path / "out")
-
-
-def test_numbers_in_parquet_are_names(tmp_path: Path) -> None:
-    from knowformer.data.readers.rows import BadRows
-
-    pyarrow = pytest.importorskip("pyarrow")
-    path = tmp_path / "f.parquet"
-    table = pyarrow.table({"head": [1, 2], "relation": ["r", "r"], "tail": [2, 3]})
-    pytest.importorskip("pyarrow.parquet").write_table(table, path)
-    _, chunks = read_parquet(path, Dialect(), bad_rows=BadRows())
-    assert [chunk.columns for chunk in chunks] == [(["1", "2"], ["r", "r"], ["2", "3"])]
 
 
 RDF_XML = '<d:RDF xmlns:d="http://www.w3.org/1999/02/22-rdf-syntax-ns#">\n'

@@ -1,15 +1,12 @@
 import math
+from functools import partial
 
 import pytest
 import torch
 from torch.nn.functional import normalize
 
-from knowformer.kernels._reference import (
-    dense_attention,
-    feature_attention,
-    linear_attention,
-    positive_features,
-)
+from knowformer.kernels._attention import SIMILARITIES, attention
+from knowformer.kernels.interface import Similarity
 
 
 def drawn(seed: int, num_entities: int = 40) -> torch.Tensor:
@@ -36,13 +33,10 @@ def test_linear_similarity_is_near_the_exponential_one_and_never_negative() -> N
 
 def test_random_features_estimate_the_exponential_similarity() -> None:
     q, k, v = unit(0), unit(1), drawn(2)
-    exact = dense_attention(q, k, v)
+    exact = attention(q, k, v, "exponential")
 
     def error(count: int) -> float:
-        features = directions(count)
-        estimate = feature_attention(
-            positive_features(q, features), positive_features(k, features), v
-        )
+        estimate = attention(q, k, v, "random_features", directions=directions(count))
         return (estimate - exact).abs().max().item()
 
     # The error of a mean falls with the square root of their number.
@@ -50,28 +44,35 @@ def test_random_features_estimate_the_exponential_similarity() -> None:
     assert error(64) > 5 * error(20_000)
 
 
-def random_feature_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    features = directions(16)
-    return feature_attention(positive_features(q, features), positive_features(k, features), v)
+each_similarity = pytest.mark.parametrize("similarity", SIMILARITIES)
 
 
-each_attention = pytest.mark.parametrize(
-    "attention", [linear_attention, dense_attention, random_feature_attention]
-)
+@each_similarity
+def test_sums_are_those_over_every_similarity_by_itself(similarity: Similarity) -> None:
+    """The form that is linear in the entities, and the one that has them all."""
+    q, k, v, features = unit(0), unit(1), drawn(2), directions(16)
+    attended = drawn(3)[..., :1].abs()
+    form = SIMILARITIES[similarity]
+    total, mass = form.sums(q, k, v, attended, features)
+    kappa = form.kappa(q, k, features) * attended.mT
+    torch.testing.assert_close(total, kappa @ v)
+    torch.testing.assert_close(mass, kappa.sum(-1, keepdim=True))
 
 
-@each_attention
-def test_values_that_agree_everywhere_stay_as_they_are(attention) -> None:
+@each_similarity
+def test_values_that_agree_everywhere_stay_as_they_are(similarity: Similarity) -> None:
     """Each output is a mean of values, weighted by what is never negative."""
     value = drawn(2)[:, :, :1].expand(-1, -1, 40, -1)
-    torch.testing.assert_close(attention(unit(0), unit(1), value), value)
+    result = attention(unit(0), unit(1), value, similarity, directions=directions(16))
+    torch.testing.assert_close(result, value)
 
 
-@each_attention
-def test_heads_do_not_mix(attention) -> None:
+@each_similarity
+def test_heads_do_not_mix(similarity: Similarity) -> None:
     values = drawn(2)
     changed = values.clone()
     changed[:, 1] += 1.0
-    before, after = attention(unit(0), unit(1), values), attention(unit(0), unit(1), changed)
+    gather = partial(attention, unit(0), unit(1), similarity=similarity, directions=directions(16))
+    before, after = gather(v=values), gather(v=changed)
     torch.testing.assert_close(after[:, 0], before[:, 0])
     assert not torch.isclose(after[:, 1], before[:, 1]).any()

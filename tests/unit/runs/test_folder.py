@@ -7,6 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from knowformer.data.dataset import Dataset, Split, load_dataset
+from knowformer.errors import BundleError, ConfigError, StorageError
+from knowformer.model.config import PRESETS, PresetName
+from knowformer.model.knowformer import KnowFormer, initialize
 from knowformer.runs.folder import (
     holds_run,
     load_bundle,
@@ -17,9 +21,7 @@ from knowformer.runs.folder import (
     start_run,
     update_metrics,
 )
-from knowformer.errors import BundleError, ConfigError, StorageError
 from knowformer.scoring.scorer import Scorer
-from knowformer.data.dataset import Dataset, Split, load_dataset
 from knowformer.storage.triples_io import NamedTriple
 from knowformer.model.config import PRESETS, PresetName
 from knowformer.model.knowformer import KnowFormer, initialize
@@ -100,7 +102,7 @@ def test_a_folder_in_use_is_refused_and_left_as_it_is(tmp_path: Path, ring: Data
     start_run(tmp_path, small(), ring)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert set(before) == FILES
-    with pytest.raises(BundleError, match=f"found one in {tmp_path}.*--resume"):
+    with pytest.raises(BundleError, match=f"found one in {tmp_path}.*`resume=True`"):
         start_run(tmp_path, small("paper"), ring)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
@@ -131,7 +133,7 @@ def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
 
 def test_a_run_without_weights_yet_says_how_to_go_on(tmp_path: Path, ring: Dataset) -> None:
     start_run(tmp_path, small(), ring)
-    with pytest.raises(BundleError, match=r"model\.safetensors .*--resume"):
+    with pytest.raises(BundleError, match=r"model\.safetensors .*resume=True"):
         load_bundle(tmp_path)
 
 
@@ -194,12 +196,16 @@ def test_damaged_metrics_are_named(tmp_path: Path) -> None:
         update_metrics(tmp_path, {"test": {}})
 
 
-def test_settings_cut_off_between_any_two_lines_are_refused(tmp_path: Path, ring: Dataset) -> None:
+@pytest.mark.parametrize("first_line", [0, 1], ids=["counted", "an older run, not counted"])
+def test_settings_cut_off_between_any_two_lines_are_refused(
+    tmp_path: Path, ring: Dataset, first_line: int
+) -> None:
     start_run(tmp_path / "run", small("released"), ring)
     path = tmp_path / "run" / "config.toml"
-    lines = path.read_text("utf-8").splitlines(keepends=True)
+    lines = path.read_text("utf-8").splitlines(keepends=True)[first_line:]
+    path.write_text("".join(lines), "utf-8")
     assert load_config(tmp_path / "run") == small("released")
-    for number in range(1, len(lines)):
+    for number in range(len(lines)):
         path.write_text("".join(lines[:number]), "utf-8")
         with pytest.raises(ConfigError, match="damaged"):
             load_config(tmp_path / "run")

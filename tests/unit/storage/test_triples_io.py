@@ -79,7 +79,7 @@ def test_a_name_with_a_tab_is_explained(tmp_path: Path) -> None:
     "content", [b"head,relation,tail\n", b"<http://a> <http://b> <http://c> .\n", b"PAR1\x00\xff"]
 )
 def test_other_formats_are_sent_to_import(tmp_path: Path, content: bytes) -> None:
-    assert "'knowformer import' reads" in error_of(written(tmp_path, content))
+    assert "`import_files()` reads" in error_of(written(tmp_path, content))
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \n", b"\xef\xbb\xbf"])

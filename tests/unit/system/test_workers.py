@@ -1,10 +1,11 @@
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
 import torch
 
-from knowformer.system.workers import Workers, torch_on_one_core
+from knowformer.system.workers import Workers, available_cores, shared_workers, torch_on_one_core
 
 
 @pytest.fixture(autouse=True)
@@ -22,15 +23,35 @@ def threads_of_a_new_thread() -> int:
     return seen[0]
 
 
-def test_results_come_in_the_order_of_the_items() -> None:
-    workers = Workers(3)
-    assert workers.map(lambda n: n * n, range(20)) == [n * n for n in range(20)]
-    assert list(workers.imap(lambda n: n * n, range(20))) == [n * n for n in range(20)]
+def test_results_come_in_order_whoever_ends_first() -> None:
+    def slow_first(item: int) -> int:
+        time.sleep(0.02 if item == 0 else 0)
+        return item * item
+
+    workers = Workers(2)
+    assert workers.map(slow_first, range(5)) == [0, 1, 4, 9, 16]
+    assert list(workers.imap(slow_first, range(5))) == [0, 1, 4, 9, 16]
 
 
-def test_the_first_error_is_raised() -> None:
+def test_an_error_of_a_worker_is_raised_to_the_caller() -> None:
     with pytest.raises(ZeroDivisionError):
-        Workers(2).map(lambda n: 1 // n, [1, 0, 2])
+        Workers(2).map(lambda item: 1 // item, [1, 0])
+
+
+def test_workers_are_made_once_for_each_number_of_threads() -> None:
+    assert shared_workers(2) is shared_workers(2)
+    assert shared_workers().threads == available_cores()
+
+
+def test_torch_gets_its_threads_back_after_an_error() -> None:
+    with pytest.raises(ZeroDivisionError), torch_on_one_core():
+        _ = 1 // (torch.get_num_threads() - 1)
+    assert torch.get_num_threads() == 3
+
+
+def test_workers_run_side_by_side() -> None:
+    both = threading.Barrier(2, timeout=10)
+    Workers(2).map(lambda _: both.wait(), range(2))  # ends only when two threads are here
 
 
 def test_a_worker_runs_torch_on_one_core() -> None:

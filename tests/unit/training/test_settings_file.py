@@ -100,7 +100,7 @@ def test_an_assignment_without_key_and_value_is_refused(assignment: str) -> None
 
 def test_a_misspelt_setting_is_answered_with_the_nearest() -> None:
     message = refused("model.hiden_dim=64")
-    assert "'model.hiden_dim' in --set" in message
+    assert "'model.hiden_dim' in `assignments`" in message
     assert "Did you mean 'model.hidden_dim'" in message
     assert "'training.batch_size'" in refused("training.batchsize=3")
 

@@ -1,4 +1,4 @@
-"""Files as streams of bytes, unzipped on the way, with how far the reading has come."""
+"""Files as streams of bytes: unzipped while they are read, refused when they are no text."""
 
 import codecs
 import gzip
@@ -19,7 +19,7 @@ _PEEK = 4096
 _OTHERS = {
     b"\xff\xfe": ("UTF-16", "Save the file as UTF-8."),
     b"\xfe\xff": ("UTF-16", "Save the file as UTF-8."),
-    b"PAR1": ("a Parquet file", "Import it with --format parquet."),
+    b"PAR1": ("a Parquet file", "Import it with `format='parquet'`."),
     b"PK\x03\x04": ("a zip file, such as spreadsheets are", "Unpack it, or save it as CSV."),
     b"BZh": ("a file packed by bzip2", "Unpack it, or pack it with gzip."),
     b"\xfd7zXZ": ("a file packed by xz", "Unpack it, or pack it with gzip."),
@@ -29,13 +29,13 @@ _OTHERS = {
 
 @dataclass(frozen=True)
 class Source:
-    """An open file: its content, and where the reading stands in the file as it lies on disk."""
+    """An open file: its unzipped content, and how far the file on disk has been read."""
 
     content: BinaryIO
     _file: io.FileIO
 
     def bytes_read(self) -> int:
-        """Returns how many bytes of the file have been taken in."""
+        """Returns how many bytes of the file on disk have been read."""
         return self._file.tell()
 
 
@@ -75,8 +75,8 @@ def _check_text(path: Path, beginning: bytes) -> None:
             raise DataError(f"Expected UTF-8 text in {path}, got {what}. {advice}")
     if b"\0" in beginning:
         raise DataError(
-            f"Expected UTF-8 text in {path}, got a binary file. Say what it is with --format, or "
-            "save it as text."
+            f"Expected UTF-8 text in {path}, got a binary file. Say what it is with `format`, "
+            "or save it as text."
         )
 
 

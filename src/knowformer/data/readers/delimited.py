@@ -1,94 +1,58 @@
-"""Delimited text (TSV, CSV and their kin): which column is which, then rows by column.
+"""Delimited text (TSV, CSV and their kin).
 
-Delimiter, header and columns are taken from the options, else worked out from the first lines; what
-was worked out is said, so that a wrong guess is seen.
+Delimiter, header and columns are taken from the options, else worked out from the first lines, and
+reported, so that a wrong guess is seen.
 """
 
 import csv
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import accumulate, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from knowformer.data.readers.byte_streams import Source, open_source
-from knowformer.data.readers.rows import BadRows, ByteProgress, Chunk, place, shorten
-from knowformer.errors import ConfigError, DataError, suggest
+from knowformer.data.readers.columns import (
+    FACT_ROLES,
+    Dialect,
+    Layout,
+    choose_columns,
+    find_named_columns,
+    with_time,
+)
+from knowformer.data.readers.reading import Reading
+from knowformer.data.readers.rows import BadRows, Chunk, place, shorten
+from knowformer.errors import ConfigError, DataError
 
 # Small: a chunk's rows stay in the processor's cache, which halves the time of larger ones.
 ROWS_PER_CHUNK = 1024
 SAMPLE_LINES = 100
 
-DELIMITERS = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "pipe", " ": "space"}
 _SNIFFED = "\t,;|"
-
-# What columns are called in the files of the field, by what they mean.
-ROLE_WORDS: dict[str, frozenset[str]] = {
-    "head": frozenset({"head", "subject", "source", "from", "h", "s", "subj", "src", "start"}),
-    "relation": frozenset(
-        {"relation", "predicate", "property", "rel", "r", "p", "pred", "edge", "edge_type", "label"}
-    ),
-    "tail": frozenset({"tail", "object", "target", "to", "t", "o", "obj", "dst", "end"}),
-    "id": frozenset({"id", "entity", "iri", "uri", "mid", "key"}),
-    "name": frozenset({"name", "label", "title"}),
-}
-FACT_ROLES = ("head", "relation", "tail")
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """How to read delimited text; what is None is worked out from the first lines."""
-
-    delimiter: str | None = None
-    quote: str | None = None
-    """The quote character, or an empty string for none; by default none with tabs, else ``\"``."""
-    header: bool | None = None
-    columns: tuple[str, ...] | None = None
-    """Of head, relation and tail: names, or numbers from 1."""
-    time: str | None = None
-    """A further column that says when a fact was made."""
-
-
-@dataclass(frozen=True)
-class Layout:
-    """What was worked out about a file."""
-
-    delimiter: str
-    """Empty for a format that has columns by itself."""
-    quote: str
-    has_header: bool
-    first_row: list[str]
-    roles: tuple[str, ...]
-    indices: tuple[int, ...]
-
-    def describe(self) -> str:
-        """Says how the file is read, in one line."""
-        named = DELIMITERS.get(self.delimiter, repr(self.delimiter))
-        columns = ", ".join(
-            f"{role} = {self.first_row[i] if self.has_header else f'column {i + 1}'}"
-            for role, i in zip(self.roles, self.indices, strict=True)
-        )
-        if not self.delimiter:
-            return columns
-        header = "the first line is a header" if self.has_header else "no header line"
-        return f"{named}-separated, {header}; {columns}"
 
 
 def read_delimited(
-    path: Path,
-    layout: Layout,
-    *,
-    bad_rows: BadRows,
-    progress: ByteProgress | None = None,
+    path: Path, reading: Reading, *, delimiter: str | None = None
 ) -> Iterator[Chunk]:
-    """Yields the rows of a file, some at a time, in the order of the layout's roles.
+    """Yields the rows of a file, some at a time, in the order of the wanted roles.
+
+    Args:
+        path: the file.
+        reading: how to read it, and where to report.
+        delimiter: the format's own; the reading's dialect goes before it.
 
     Raises:
-        DataError: the file cannot be read, or has a bad row that is not to be passed over.
+        DataError: the file cannot be read, has other columns, or a bad row that is not skipped.
+        ConfigError: an option that cannot be.
     """
+    dialect = reading.dialect
+    if dialect.delimiter is None:
+        dialect = replace(dialect, delimiter=delimiter)
+    layout = detect_layout(path, dialect, reading.roles)
+    reading.note_layout(path, layout)
     with open_source(path) as source:
         reader = _reader(source, layout.delimiter, layout.quote)
         next_line = 1
@@ -105,12 +69,11 @@ def read_delimited(
             *lines, next_line = _first_lines(rows, next_line, reader.line_num)
             if is_header and rows:
                 rows, lines, is_header = rows[1:], lines[1:], False
-            yield _by_column(path, layout, rows, lines, bad_rows)
+            yield _by_column(path, layout, rows, lines, reading.bad_rows)
             if broken:
-                _report_broken(place(path, next_line), broken, bad_rows)
+                _report_broken(place(path, next_line), broken, reading.bad_rows)
             next_line = reader.line_num + 1
-            if progress:
-                progress(source.bytes_read())
+            reading.progress(source.bytes_read())
 
 
 def _first_lines(rows: list[list[str]], first: int, last: int) -> Sequence[int]:
@@ -160,20 +123,20 @@ def _has_width(path: Path, row: list[str], line: int, width: int, bad_rows: BadR
     if len(row) > 1 or (row and row[0].strip()):  # blank lines are passed over
         hint = ""
         if len(row) > width:
-            hint = " A name that holds the delimiter needs quotes; other quotes need --quote."
+            hint = " A name that holds the delimiter needs quotes; other quotes need `quote`."
         reason = f"Expected {width} columns as in the first line, got {len(row)}"
         bad_rows.add(place(path, line), reason, hint)
     return False
 
 
 def _report_broken(where: str, error: csv.Error, bad_rows: BadRows) -> None:
-    said = str(error)
-    if "field limit" in said or "unexpected end" in said:
-        said = "a quote that is never closed"
-    elif "new-line" in said:
-        said = "a carriage return inside a line"
-    hint = " Choose how quotes are read with --quote, an empty one for no quotes at all."
-    bad_rows.add(where, f"Expected delimited text, got: {said}", hint)
+    fault = str(error)
+    if "field limit" in fault or "unexpected end" in fault:
+        fault = "a quote that is never closed"
+    elif "new-line" in fault:
+        fault = "a carriage return inside a line"
+    hint = " Choose how quotes are read with `quote`, an empty one for no quotes at all."
+    bad_rows.add(where, f"Expected delimited text, got: {fault}", hint)
 
 
 def detect_layout(path: Path, dialect: Dialect, roles: tuple[str, ...] = FACT_ROLES) -> Layout:
@@ -183,7 +146,7 @@ def detect_layout(path: Path, dialect: Dialect, roles: tuple[str, ...] = FACT_RO
         DataError: the file has not the columns that are wanted; the message names those it has.
         ConfigError: an option that cannot be.
     """
-    _check(dialect, roles)
+    _check_characters(dialect)
     sample = _sample(path)
     delimiter = dialect.delimiter or _sniff(path, sample, len(roles))
     quote = ("" if delimiter == "\t" else '"') if dialect.quote is None else dialect.quote
@@ -192,21 +155,15 @@ def detect_layout(path: Path, dialect: Dialect, roles: tuple[str, ...] = FACT_RO
     has_header = dialect.header
     if has_header is None:
         is_named = any(not name.isdecimal() for name in wanted)
-        has_header = is_named or _by_words(first, roles) is not None
+        has_header = is_named or find_named_columns(first, roles) is not None
     indices = choose_columns(path, first, dialect, roles, has_header=has_header)
-    shown = roles if dialect.time is None else (*roles, "time")
-    return Layout(delimiter, quote, has_header, first, shown, indices)
+    return Layout(delimiter, quote, has_header, first, with_time(roles, dialect), indices)
 
 
-def _check(dialect: Dialect, roles: tuple[str, ...]) -> None:
+def _check_characters(dialect: Dialect) -> None:
     for what, character in (("delimiter", dialect.delimiter), ("quote", dialect.quote or None)):
         if character is not None and (len(character) != 1 or character in "\r\n"):
-            raise ConfigError(f"Expected one character as --{what}, got {character!r}.")
-    if dialect.columns and len(dialect.columns) != len(roles):
-        raise ConfigError(
-            f"Expected {len(roles)} columns ({','.join(roles)}) as --columns, got "
-            f"{len(dialect.columns)}: {','.join(dialect.columns)}."
-        )
+            raise ConfigError(f"Expected one character as `{what}`, got {character!r}.")
 
 
 def _sample(path: Path) -> list[str]:
@@ -238,78 +195,6 @@ def _sniff(path: Path, sample: list[str], num_columns: int) -> str:
         raise DataError(
             f"Expected {num_columns} columns or more, separated by tab, comma, semicolon or pipe, "
             f"got {shorten(repr(sample[0].rstrip()))} as the first line of {path}. Name another "
-            "delimiter with --delimiter."
+            "delimiter with `delimiter`."
         )
     return best
-
-
-def _by_words(first: Sequence[str], roles: tuple[str, ...]) -> tuple[int, ...] | None:
-    """Returns the columns of a header that uses well-known words, or None."""
-    cells = [cell.strip().casefold().removesuffix("_id") for cell in first]
-    found: list[int] = []
-    for role in roles:
-        matches = [i for i, cell in enumerate(cells) if cell in ROLE_WORDS[role]]
-        exact = [i for i in matches if cells[i] == role]
-        if len(matches) != 1 and len(exact) != 1:
-            return None
-        found.append((exact or matches)[0])
-    return tuple(found) if len(set(found)) == len(roles) else None
-
-
-def choose_columns(
-    path: Path,
-    first: list[str],
-    dialect: Dialect,
-    roles: tuple[str, ...] = FACT_ROLES,
-    *,
-    has_header: bool = True,
-) -> tuple[int, ...]:
-    """Returns the columns of each role, and of the time if there is one, counted from 0.
-
-    Raises:
-        DataError: there is no such column, or nothing says which columns are meant.
-    """
-    time = () if dialect.time is None else (_column(path, first, dialect.time, has_header),)
-    if dialect.columns:
-        chosen = tuple(_column(path, first, name, has_header) for name in dialect.columns)
-        if len(set(chosen)) < len(chosen):
-            raise ConfigError(
-                f"Expected {len(roles)} different columns ({','.join(roles)}) as --columns, got "
-                f"{','.join(dialect.columns)}."
-            )
-        return (*chosen, *time)
-    by_words = _by_words(first, roles) if has_header else None
-    rest = tuple(i for i in range(len(first)) if i not in time)
-    if by_words is None and len(rest) != len(roles):
-        beside = " beside the time" if time else ""
-        raise DataError(
-            f"Expected {len(roles)} columns ({', '.join(roles)}){beside}, got {len(rest)} in "
-            f"{path}: {shorten(', '.join(map(repr, first)))}. {_advice(roles, len(rest))}"
-        )
-    return (*(by_words or rest), *time)
-
-
-def _advice(roles: tuple[str, ...], found: int) -> str:
-    """Returns what to do about a table with too many or too few columns."""
-    if roles != FACT_ROLES:
-        return f"Name the columns in a header line: {', '.join(roles)}."
-    if found > len(roles):
-        return "Say which ones with --columns, by name or by number from 1."
-    return "Each row needs all of them; if something else stands between columns, say --delimiter."
-
-
-def _column(path: Path, first: list[str], wanted: str, has_header: bool) -> int:
-    if wanted.isdecimal():
-        number = int(wanted)
-        if not 1 <= number <= len(first):
-            raise DataError(
-                f"Expected a column number from 1 to {len(first)}, got {number} for {path}."
-            )
-        return number - 1
-    names = [cell.strip() for cell in first]
-    if not has_header or wanted not in names:
-        raise DataError(
-            f"Expected a column named {wanted!r} in {path}, found "
-            f"{shorten(', '.join(names))} in its first line.{suggest(wanted, names)}"
-        )
-    return names.index(wanted)

@@ -1,10 +1,20 @@
-"""Formats of facts, and which one a file's name tells."""
+"""Formats of facts: the reader of each, and which one a file's name tells.
 
-from dataclasses import replace
+A new format is a reader in a file of its own, and a member and a line here.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
-from knowformer.data.readers.delimited import Dialect
+from knowformer.data.readers.delimited import read_delimited
+from knowformer.data.readers.json_lines import read_json_lines
+from knowformer.data.readers.parquet import read_parquet
+from knowformer.data.readers.rdf import read_rdf
+from knowformer.data.readers.reading import Reading
+from knowformer.data.readers.rows import Chunk
 from knowformer.errors import DataError
 
 
@@ -13,6 +23,7 @@ class Format(StrEnum):
 
     TSV = "tsv"
     CSV = "csv"
+    JSONL = "jsonl"
     PARQUET = "parquet"
     NTRIPLES = "ntriples"
     TURTLE = "turtle"
@@ -20,45 +31,43 @@ class Format(StrEnum):
     NQUADS = "nquads"
     TRIG = "trig"
 
-    @property
-    def is_rdf(self) -> bool:
-        """Returns True for the formats of RDF."""
-        return self not in {Format.TSV, Format.CSV, Format.PARQUET}
 
-    def dialect(self, dialect: Dialect) -> Dialect:
-        """Returns the dialect with what the format itself says: TSV has tabs."""
-        if self == Format.TSV and dialect.delimiter is None:
-            return replace(dialect, delimiter="\t")
-        return dialect
+@dataclass(frozen=True)
+class FormatReader:
+    """How a format is read, and how its files' names end."""
+
+    read: Callable[[Path, Reading], Iterator[Chunk]]
+    endings: tuple[str, ...]
+    is_table: bool = True
+    """Whether it has columns to choose from; RDF has none."""
 
 
-SUFFIXES: dict[str, Format] = {
-    ".tsv": Format.TSV,
-    ".tab": Format.TSV,
-    ".csv": Format.CSV,
-    ".psv": Format.CSV,
-    ".txt": Format.CSV,  # the delimiter is worked out
-    ".parquet": Format.PARQUET,
-    ".pq": Format.PARQUET,
-    ".nt": Format.NTRIPLES,
-    ".ttl": Format.TURTLE,
-    ".rdf": Format.RDFXML,
-    ".owl": Format.RDFXML,
-    ".xml": Format.RDFXML,
-    ".nq": Format.NQUADS,
-    ".trig": Format.TRIG,
+def _rdf(syntax: str, *endings: str) -> FormatReader:
+    return FormatReader(partial(read_rdf, syntax=syntax), endings, is_table=False)
+
+
+READERS: dict[Format, FormatReader] = {
+    Format.TSV: FormatReader(partial(read_delimited, delimiter="\t"), (".tsv", ".tab")),
+    Format.CSV: FormatReader(read_delimited, (".csv", ".psv", ".txt")),
+    Format.JSONL: FormatReader(read_json_lines, (".jsonl", ".ndjson")),
+    Format.PARQUET: FormatReader(read_parquet, (".parquet", ".pq")),
+    Format.NTRIPLES: _rdf("N_TRIPLES", ".nt"),
+    Format.TURTLE: _rdf("TURTLE", ".ttl"),
+    Format.RDFXML: _rdf("RDF_XML", ".rdf", ".owl", ".xml"),
+    Format.NQUADS: _rdf("N_QUADS", ".nq"),
+    Format.TRIG: _rdf("TRIG", ".trig"),
 }
-
+ENDINGS = {ending: name for name, reader in READERS.items() for ending in reader.endings}
 
 # What people have too, and how they get to one of the above.
 HINTS = {
     (".xlsx", ".xls", ".ods"): "Save the sheet as CSV.",
     (".zip", ".bz2", ".xz", ".zst", ".7z", ".tar"): "Unpack it, or pack it with gzip.",
-    (".json", ".jsonl", ".jsonld"): "Write it as a table, or as N-Triples.",
+    (".json", ".jsonld"): "Write it as JSON Lines, an object a line, or as N-Triples.",
 }
 
 
-def format_of(path: Path, given: Format | None) -> Format:
+def format_of(path: Path, given: Format | None = None) -> Format:
     """Returns the format that is given, else the one that the file's name tells.
 
     Raises:
@@ -67,11 +76,11 @@ def format_of(path: Path, given: Format | None) -> Format:
     if given is not None:
         return given
     name = path.name.lower().removesuffix(".gz")
-    suffix = Path(name).suffix
-    if suffix not in SUFFIXES:
-        advice = next((hint for known, hint in HINTS.items() if suffix in known), "")
+    ending = Path(name).suffix
+    if ending not in ENDINGS:
+        advice = next((hint for known, hint in HINTS.items() if ending in known), "")
         raise DataError(
-            f"Expected a name that tells the format ({', '.join(SUFFIXES)}, or any of them with "
-            f".gz), got {path}. {advice or 'Say it with --format.'}"
+            f"Expected a name that tells the format ({', '.join(ENDINGS)}, or any of them with "
+            f".gz), got {path}. {advice or 'Say it with `format`.'}"
         )
-    return SUFFIXES[suffix]
+    return ENDINGS[ending]

@@ -5,49 +5,55 @@ from pathlib import Path
 from typing import Any
 
 from knowformer.data.readers.byte_streams import size_of
-from knowformer.data.readers.delimited import FACT_ROLES, Dialect, Layout, choose_columns
-from knowformer.data.readers.rows import BadRows, ByteProgress, Chunk, place, shorten
-from knowformer.errors import DataError, MissingPackageError
+from knowformer.data.readers.columns import named_layout
+from knowformer.data.readers.reading import Reading
+from knowformer.data.readers.rows import BadRows, Chunk, place, shorten
+from knowformer.errors import DataError, require_package
 
 ROWS_PER_CHUNK = 65536
 
 
-def read_parquet(
-    path: Path,
-    dialect: Dialect,
-    *,
-    bad_rows: BadRows,
-    progress: ByteProgress | None = None,
-    roles: tuple[str, ...] = FACT_ROLES,
-) -> tuple[Layout, Iterator[Chunk]]:
-    """Returns which columns are read, and their rows, some at a time.
+def read_parquet(path: Path, reading: Reading) -> Iterator[Chunk]:
+    """Yields the rows of a file, some at a time.
 
     Raises:
         DataError: it is no Parquet file, or has not the columns or types that are wanted.
         MissingPackageError: pyarrow is not installed.
     """
-    file = _open(path)
-    names: list[str] = file.schema_arrow.names
-    indices = choose_columns(path, names, dialect, roles)
-    shown = roles if dialect.time is None else (*roles, "time")
-    for role, index in zip(shown, indices, strict=True):
-        _check_type(path, role, file.schema_arrow.field(index))
-    layout = Layout("", "", True, names, shown, indices)
-    return layout, _chunks(path, file, [names[i] for i in indices], bad_rows, progress)
-
-
-def _open(path: Path) -> Any:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise MissingPackageError("pyarrow", "frames", f"read {path}") from None
     size_of(path)
+    file = open_parquet(path)
+    names: list[str] = file.schema_arrow.names
+    layout = named_layout(path, names, reading.dialect, reading.roles)
+    for role, index in zip(layout.roles, layout.indices, strict=True):
+        _check_type(path, role, file.schema_arrow.field(index))
+    reading.note_layout(path, layout)
+    yield from _chunks(path, file, [names[i] for i in layout.indices], reading)
+
+
+def open_parquet(path: Path) -> Any:
+    """Returns a ``pyarrow.parquet.ParquetFile``.
+
+    Raises:
+        DataError: it is no Parquet file, or cannot be read.
+        MissingPackageError: pyarrow is not installed.
+    """
+    require_package("pyarrow", extra="frames", purpose=f"read {path}")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         return pq.ParquetFile(path)
     except (pa.ArrowInvalid, OSError) as error:
-        said = str(error).splitlines()[0].rstrip(".")
-        raise DataError(f"Expected a Parquet file at {path}, got: {said}.") from error
+        fault = str(error).splitlines()[0].rstrip(".")
+        raise DataError(f"Expected a Parquet file at {path}, got: {fault}.") from error
+
+
+def is_text(kind: Any) -> bool:
+    """Returns True for an Arrow type of strings, as they are or by dictionary."""
+    import pyarrow.types as t
+
+    value: Any = kind.value_type if t.is_dictionary(kind) else kind
+    return any(test(value) for test in (t.is_string, t.is_large_string, t.is_string_view))
 
 
 def _check_type(path: Path, role: str, field: Any) -> None:
@@ -55,20 +61,16 @@ def _check_type(path: Path, role: str, field: Any) -> None:
 
     kind: Any = field.type
     value: Any = kind.value_type if t.is_dictionary(kind) else kind
-    tests = [t.is_string, t.is_large_string, t.is_string_view, t.is_integer]
-    if role == "time":
-        tests += [t.is_floating, t.is_temporal]
-    if not any(test(value) for test in tests):
+    tests = [t.is_integer, *([t.is_floating, t.is_temporal] if role == "time" else [])]
+    if not is_text(kind) and not any(test(value) for test in tests):
         wanted = "times, numbers or text" if role == "time" else "text or whole numbers"
         raise DataError(
             f"Expected {wanted} in column {field.name!r} of {path} for the {role}, got {kind}. "
-            "Choose another column with --columns, or convert this one."
+            "Choose another column with `columns`, or convert this one."
         )
 
 
-def _chunks(
-    path: Path, file: Any, names: list[str], bad_rows: BadRows, progress: ByteProgress | None
-) -> Iterator[Chunk]:
+def _chunks(path: Path, file: Any, names: list[str], reading: Reading) -> Iterator[Chunk]:
     import pyarrow as pa
 
     done, total, size = 0, file.metadata.num_rows, path.stat().st_size
@@ -77,14 +79,13 @@ def _chunks(
             columns = [_as_text(batch.column(name)) for name in names]
             numbers: list[int] = list(range(done + 1, done + batch.num_rows + 1))
             if any(None in column for column in columns):
-                columns, numbers = _without_missing(path, names, columns, numbers, bad_rows)
+                columns, numbers = _without_missing(path, names, columns, numbers, reading.bad_rows)
             yield Chunk(path, tuple(columns), numbers, "row")
             done += batch.num_rows
-            if progress:
-                progress(size * done // max(total, 1))
+            reading.progress(size * done // max(total, 1))
     except (pa.ArrowInvalid, OSError) as error:
-        said = shorten(str(error).splitlines()[0].rstrip("."))
-        raise DataError(f"Expected a whole Parquet file at {path}, got: {said}.") from error
+        fault = shorten(str(error).splitlines()[0].rstrip("."))
+        raise DataError(f"Expected a whole Parquet file at {path}, got: {fault}.") from error
 
 
 def _as_text(column: Any) -> list[Any]:

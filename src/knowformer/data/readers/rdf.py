@@ -13,23 +13,16 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from urllib.parse import unquote
 
 from knowformer.data.readers.byte_streams import open_source
-from knowformer.data.readers.rows import BadRows, ByteProgress, Chunk, place
-from knowformer.errors import MissingPackageError
+from knowformer.data.readers.reading import Reading
+from knowformer.data.readers.rows import Chunk, place
+from knowformer.errors import require_package
 
 if TYPE_CHECKING:
     import pyoxigraph
 
 TRIPLES_PER_CHUNK = 1024
 
-FORMATS = {
-    "ntriples": "N_TRIPLES",
-    "turtle": "TURTLE",
-    "rdfxml": "RDF_XML",
-    "nquads": "N_QUADS",
-    "trig": "TRIG",
-}
-
-# What the reader says before it says what is wrong; the line is told anyway.
+# What the parser says before it says what is wrong; the line is told anyway.
 _PLACE = re.compile(r"^Parser error at line \d+ (between columns \d+ and \d+|column \d+): ")
 
 NAMING = frozenset(
@@ -44,101 +37,99 @@ NAMING = frozenset(
 )
 
 
-class RdfReader:
-    """Reads RDF files one after the other, and keeps what their literals said."""
+def read_rdf(path: Path, reading: Reading, *, syntax: str) -> Iterator[Chunk]:
+    """Yields the triples between IRIs and blank nodes, some at a time.
 
-    def __init__(self, *, bad_rows: BadRows, keep_literals: bool = False) -> None:
-        self._bad_rows = bad_rows
-        self._keep_literals = keep_literals
-        self._blank_nodes: dict[tuple[Path, str], str] = {}
-        self._foreign: set[str] = set()  # whose name so far is in another language than English
-        self.labels: dict[str, str] = {}
-        """Readable names that literals gave, by IRI."""
-        self.left_out: Counter[str] = Counter()
-        """How many literals were left out, by predicate."""
+    Args:
+        path: the file.
+        reading: how to read it, and where to report.
+        syntax: a name of ``pyoxigraph.RdfFormat``.
 
-    def read(
-        self, path: Path, kind: str, *, progress: ByteProgress | None = None
-    ) -> Iterator[Chunk]:
-        """Yields the triples between IRIs and blank nodes, some at a time.
+    Raises:
+        DataError: malformed RDF, with its line, unless bad rows are skipped.
+        MissingPackageError: pyoxigraph is not installed.
+    """
+    require_package("pyoxigraph", extra="rdf", purpose=f"read {path}")
+    import pyoxigraph
 
-        Raises:
-            DataError: malformed RDF, with its line, unless bad rows are passed over.
-            MissingPackageError: pyoxigraph is not installed.
-        """
+    is_xml = syntax == "RDF_XML"
+    names = _NodeNames(reading.blank_nodes)
+    with open_source(path) as source:
+        lines = LineByLine(source.content)
+        content = cast(BinaryIO, lines) if is_xml else source.content
+        parser = pyoxigraph.parse(content, getattr(pyoxigraph.RdfFormat, syntax))
+        rows: list[tuple[str, str, str]] = []
+        numbers: list[int] = []
+        quads = _well_formed(parser, path, reading, lines if is_xml else None)
+        for number, quad in enumerate(quads, start=1):
+            row = _row(quad, names, reading)
+            if row is not None:
+                rows.append(row)
+                numbers.append(number)
+            if len(rows) >= TRIPLES_PER_CHUNK:
+                yield _chunk(path, rows, numbers)
+                rows, numbers = [], []
+                reading.progress(source.bytes_read())
+        yield _chunk(path, rows, numbers)
+
+
+def _well_formed(
+    parser: "Iterable[pyoxigraph.Quad]",
+    path: Path,
+    reading: Reading,
+    xml: "LineByLine | None",
+) -> Iterator["pyoxigraph.Quad"]:
+    """Yields the quads that can be parsed; XML ends at its first error, other syntaxes go on.
+
+    Unlike lines, nested elements leave nothing to go on with.
+    """
+    quads = iter(parser)
+    while True:
         try:
-            import pyoxigraph
-        except ImportError:
-            raise MissingPackageError("pyoxigraph", "rdf", f"read {path}") from None
-        with open_source(path) as source:
-            chosen = getattr(pyoxigraph.RdfFormat, FORMATS[kind])
-            lines = LineByLine(source.content)
-            content = cast(BinaryIO, lines) if kind == "rdfxml" else source.content
-            parser = pyoxigraph.parse(content, chosen)
-            rows: list[tuple[str, str, str]] = []
-            numbers: list[int] = []
-            for number, quad in enumerate(self._quads(parser, path, kind, lines), start=1):
-                row = self._row(path, quad)
-                if row is not None:
-                    rows.append(row)
-                    numbers.append(number)
-                if len(rows) >= TRIPLES_PER_CHUNK:
-                    yield _chunk(path, rows, numbers)
-                    rows, numbers = [], []
-                    if progress:
-                        progress(source.bytes_read())
-            yield _chunk(path, rows, numbers)
-
-    def _quads(
-        self, parser: "Iterable[pyoxigraph.Quad]", path: Path, kind: str, lines: "LineByLine"
-    ) -> Iterator["pyoxigraph.Quad"]:
-        quads = iter(parser)
-        while True:
-            try:
-                yield from quads
+            yield from quads
+            return
+        except SyntaxError as error:
+            fault = _PLACE.sub("", str(error.msg)).rstrip(".")
+            line = error.lineno or (xml.number if xml else 1)
+            ends = " (reading ends here)" if xml else ""
+            reason = f"Expected well-formed RDF, got the error {fault!r}{ends}"
+            reading.bad_rows.add(place(path, line), reason)
+            if xml:
                 return
-            except SyntaxError as error:
-                said = _PLACE.sub("", str(error.msg)).rstrip(".")
-                where = place(path, error.lineno or lines.number)
-                # Unlike lines, nested elements leave nothing to go on with.
-                is_end = kind == "rdfxml"
-                ends = " (reading ends here)" if is_end else ""
-                self._bad_rows.add(where, f"Expected well-formed RDF, got the error {said!r}{ends}")
-                if is_end:
-                    return
 
-    def _row(self, path: Path, quad: "pyoxigraph.Quad") -> tuple[str, str, str] | None:
-        predicate, tail = quad.predicate.value, quad.object
-        head = self._name(path, quad.subject)
-        kind = type(tail).__name__
-        if kind == "Literal":
-            if predicate in NAMING:
-                self._keep_label(head, tail)
-            if not self._keep_literals:
-                self.left_out[predicate] += 1
-                return None
+
+def _row(
+    quad: "pyoxigraph.Quad", names: "_NodeNames", reading: Reading
+) -> tuple[str, str, str] | None:
+    predicate, tail = quad.predicate.value, quad.object
+    head = names.of(quad.subject)
+    kind = type(tail).__name__
+    if kind == "Literal":
+        literal: Any = tail
+        if predicate in NAMING:
+            is_english = (literal.language or "en").split("-")[0] == "en"
+            reading.labels.add(head, literal.value, is_preferred=is_english)
+        if reading.keep_literals:
             return head, predicate, str(tail)  # as N-Triples writes it: one line, no tabs
-        if kind == "Triple":
-            self.left_out[predicate] += 1
-            return None
-        return head, predicate, self._name(path, tail)
+    if kind in {"Literal", "Triple"}:
+        reading.left_out[predicate] += 1
+        return None
+    return head, predicate, names.of(tail)
 
-    def _name(self, path: Path, node: Any) -> str:
-        kind = type(node).__name__
-        if kind == "NamedNode":
+
+class _NodeNames:
+    """Names of one file's nodes: IRIs as they are, blank nodes by number."""
+
+    def __init__(self, numbers: Iterator[int]) -> None:
+        self._numbers = numbers
+        self._blank_nodes: dict[str, str] = {}
+
+    def of(self, node: Any) -> str:
+        if type(node).__name__ == "NamedNode":
             return node.value
-        key = (path, node.value)
-        if key not in self._blank_nodes:
-            self._blank_nodes[key] = f"_:b{len(self._blank_nodes)}"
-        return self._blank_nodes[key]
-
-    def _keep_label(self, entity: str, literal: Any) -> None:
-        """The first name wins, an English or unmarked one before others."""
-        text = " ".join(literal.value.split())
-        is_preferred = (literal.language or "en").split("-")[0] == "en"
-        if text and (entity not in self.labels or (is_preferred and entity in self._foreign)):
-            self.labels[entity] = text
-            (self._foreign.discard if is_preferred else self._foreign.add)(entity)
+        if node.value not in self._blank_nodes:
+            self._blank_nodes[node.value] = f"_:b{next(self._numbers)}"
+        return self._blank_nodes[node.value]
 
 
 def _chunk(path: Path, rows: list[tuple[str, str, str]], numbers: list[int]) -> Chunk:
@@ -147,17 +138,16 @@ def _chunk(path: Path, rows: list[tuple[str, str, str]], numbers: list[int]) -> 
 
 
 class LineByLine:
-    """Hands a file on a line at a time, and counts.
+    """A file that is read one line at a time and counts them.
 
-    The reader of RDF/XML tells no line. When it stops at an error, it has read no further than the
-    line of that error.
+    The parser of RDF/XML does not say where it failed; fed by lines, it fails on the last one read.
     """
 
     def __init__(self, content: BinaryIO) -> None:
         self._content = content
         self._is_whole = True
         self.number = 0
-        """Of the line that was handed on last."""
+        """The line that was read last."""
 
     def read(self, size: int = -1, /) -> bytes:
         """Returns the next line, or a part of it that is no longer than ``size``."""

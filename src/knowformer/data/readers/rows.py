@@ -1,18 +1,15 @@
-"""Rows as readers hand them on: some at a time, by column, each with its place in the source.
+"""Rows of names as readers yield them: in chunks, by column, each row with its place in the file.
 
-A reader knows a format; what a good name is, and what happens to a bad row, is decided here once.
+A reader knows its format; which names are usable, and what happens to a bad row, is decided here.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from knowformer.errors import DataError
-
-ByteProgress = Callable[[int], None]
-"""Called while a file is read, with how many of its bytes have been taken in."""
 
 MAX_SHOWN = 60
 
@@ -28,11 +25,11 @@ class Chunk:
     path: Path
     columns: tuple[Sequence[str], ...]
     numbers: Sequence[int]
-    """Where each row stands in the source."""
+    """The line, row or triple of the file that each row comes from."""
     unit: Literal["line", "row", "triple"] = "line"
 
     def place(self, index: int) -> str:
-        """Returns where a row of this chunk stands, in words."""
+        """Returns the place of one of the rows, as error messages name it."""
         return place(self.path, self.numbers[index], self.unit)
 
 
@@ -51,7 +48,7 @@ class BadRow:
 
 @dataclass
 class BadRows:
-    """What happens to rows that cannot be used: they end the reading, or are passed over, listed.
+    """Rows that cannot be used: the first one ends the reading, or all are skipped and listed.
 
     Args:
         skip: list them and go on.
@@ -69,18 +66,18 @@ class BadRows:
             hint: what to do about it.
 
         Raises:
-            DataError: bad rows are not to be passed over.
+            DataError: bad rows are not skipped.
         """
         if not self.skip:
             at = "at" if ":" in where.rpartition("/")[2] else "in"
             raise DataError(
-                f"{reason} {at} {where}.{hint} Mend it, or pass over bad rows with --skip-bad."
+                f"{reason} {at} {where}.{hint} Mend it, or skip bad rows with `skip_bad=True`."
             )
         self.rows.append(BadRow(where, reason))
 
 
 def is_usable(name: str) -> bool:
-    """Returns True when a name can stand in a data set's files."""
+    """Returns True when a name can be written to a data set's files."""
     return _UNUSABLE.search(name) is None
 
 

@@ -25,7 +25,7 @@ class TimeColumn:
         Rows whose time cannot be read are taken out of ``wanted``.
 
         Raises:
-            DataError: a time cannot be read, and bad rows are not to be passed over.
+            DataError: a time cannot be read, and bad rows are not skipped.
         """
         texts: Sequence[str] = chunk.columns[-1]
         values = np.zeros(len(texts))

@@ -1,7 +1,5 @@
 """Explains predictions of a test set, and reports how faithful the explanations are."""
 
-import shlex
-import sys
 import time
 
 import torch
@@ -28,6 +26,7 @@ def measure_test_set(
     seed: int,
     num_draws: int = NUM_DRAWS,
     progress: Progress | None = None,
+    command: str | None = None,
 ) -> FaithfulnessReport:
     """Explains test facts, each asked for its head or its tail, drawn by the seed.
 
@@ -38,6 +37,7 @@ def measure_test_set(
         seed: of noise, of the choice of facts and of random evidence.
         num_draws: draws of random evidence for each prediction.
         progress: called with predictions done and predictions in all.
+        command: what the user typed, to be kept in the report.
     """
     if num_predictions < 1:
         raise ConfigError(f"Expected a positive number of predictions, got {num_predictions}.")
@@ -60,7 +60,7 @@ def measure_test_set(
         curves=collector.curves(),
         seconds=round(time.perf_counter() - started, 1),
         seconds_per_explanation=round(collector.seconds_finding / len(chosen), 3),
-        command=shlex.join(sys.argv),
+        command=command,
     )
 
 

@@ -84,7 +84,8 @@ class FaithfulnessReport(Tabular, BaseModel):
     seconds: float
     seconds_per_explanation: float
     """To find the evidence, on average, without checking it."""
-    command: str
+    command: str | None
+    """What the user typed; None when the report was made from Python."""
 
     def curve(self, evidence: EvidenceKind, mode: Mode, measure: Measure) -> Curve | None:
         """Returns one curve, if any prediction had such evidence."""

@@ -4,14 +4,14 @@ import textwrap
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from knowformer.errors import ConfigError
+from knowformer.errors import ConfigError, require_package
 from knowformer.explanation.check.curves import KINDS, MODES, Curve, FaithfulnessReport
 from knowformer.explanation.explanation import EvidenceKind, Explanation, same_decimals
 from knowformer.explanation.show.path_layout import PathLayout, PlacedFact, lay_out, shorten, smooth
+from knowformer.plots.palette import BLUE, GREY, INK, ORANGE, PALE
 from knowformer.storage.atomic_files import atomic_path
 
 if TYPE_CHECKING:
@@ -23,24 +23,19 @@ ENTITY_WIDTH, RELATION_WIDTH = 20, 16  # characters on a line
 
 FORMATS = (".svg", ".png", ".pdf")
 
-BLUE, ORANGE, GREY, INK, PALE = "#1f5fbf", "#d9480f", "#9aa5b1", "#243b53", "#e8eef6"
-
 
 def check_picture(path: Path) -> None:
     """Refuses a picture that could not be drawn, before any work is done.
 
     Raises:
-        ConfigError: matplotlib is missing, or the file's ending is none that it draws.
+        ConfigError: the file's ending is none that matplotlib draws.
+        MissingPackageError: matplotlib is not installed.
     """
     if path.suffix.lower() not in FORMATS:
         raise ConfigError(
             f"Expected a picture's name to end in {', '.join(FORMATS)}, got {str(path)!r}."
         )
-    if find_spec("matplotlib") is None:
-        raise ConfigError(
-            "Expected matplotlib to draw a picture, found none. Install it: pip install "
-            "'knowformer[plots]'."
-        )
+    require_package("matplotlib", extra="plots", purpose="draw a picture")
 
 
 def draw_explanation(explanation: Explanation, path: Path) -> None:

@@ -20,6 +20,7 @@ from knowformer.interfaces.console import (
     out,
     print_json,
     print_line,
+    typed_command,
 )
 from knowformer.interfaces.progress import Counting
 from knowformer.interfaces.render_explanation import render_explanation, render_report
@@ -90,7 +91,9 @@ def command(
     found: Explanation | FaithfulnessReport
     if test_set is not None:
         with Counting(err, "explain") as progress:
-            found = reasoner.measure_faithfulness(test_set, graph=graph, progress=progress)
+            found = reasoner.measure_faithfulness(
+                test_set, graph=graph, progress=progress, command=typed_command()
+            )
     else:
         with err.status("explain"):
             found = reasoner.explain(

@@ -6,14 +6,15 @@ from typing import Annotated, Any
 
 import typer
 
-from knowformer.data.readers.delimited import DELIMITERS, Dialect
+from knowformer.data.readers.columns import DELIMITERS, Dialect
 from knowformer.data.readers.formats import Format
-from knowformer.data.splitting import Shares
+from knowformer.data.splitting import SplitSizes
 from knowformer.errors import DataError
 from knowformer.importing.folder import BAD_ROWS_FILE
 from knowformer.importing.importing import ImportOptions, ImportResult, import_files
 from knowformer.interfaces.audit_tables import audit_tables
 from knowformer.interfaces.console import JsonOption, err, out, print_json, print_line
+from knowformer.interfaces.hints import as_typed
 from knowformer.interfaces.progress import import_progress
 
 READING = "Reading; what is not given is worked out, and said"
@@ -25,8 +26,8 @@ def command(
         list[Path],
         typer.Argument(
             metavar="FILE",
-            help="Facts: TSV, CSV, Parquet, N-Triples, Turtle or RDF/XML, each also as .gz; those "
-            "of several files are joined.",
+            help="Facts: TSV, CSV, JSON Lines, Parquet, N-Triples, Turtle or RDF/XML, each also as "
+            ".gz; those of several files are joined.",
         ),
     ],
     folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to write.")],
@@ -99,7 +100,7 @@ def command(
     valid: Annotated[
         float | None,
         typer.Option(
-            help="Held out for validation: a share below 1, or a number of facts; else a tenth, "
+            help="Held out for validation: a fraction below 1, or a number of facts; else a tenth, "
             "at most 10,000.",
             rich_help_panel=SPLITTING,
         ),
@@ -142,7 +143,7 @@ def command(
             time=temporal,
         ),
         labels=tuple(labels or ()),
-        shares=Shares(valid, test),
+        sizes=SplitSizes(valid, test),
         seed=seed,
         no_leaks=no_leaks,
         keep_literals=keep_literals,
@@ -155,7 +156,7 @@ def command(
     else:
         out.print(audit_tables(result.audit, where=str(folder / "audit.json")))
         for note in result.notes:
-            print_line(note)
+            print_line(as_typed(note))
         next_run = quote_path(str(Path("runs") / folder.resolve().name))
         print_line(f"Data set: {folder}; its audit: {folder / 'audit.md'}")
         print_line(f"Next: knowformer train {quote_path(str(folder))} --out {next_run}")

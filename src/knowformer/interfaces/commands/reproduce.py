@@ -12,6 +12,7 @@ from rich.progress import Progress, TaskID
 from rich.table import Table
 
 from knowformer.interfaces.console import JsonOption, err, out, print_json, print_line, print_note
+from knowformer.interfaces.hints import as_typed
 from knowformer.interfaces.progress import TrainingDisplay, counting_progress
 from knowformer.reproduction.experiment import (
     RESULTS_FOLDER,
@@ -213,7 +214,8 @@ def _print_outcome(outcome: Outcome) -> None:
     if outcome.result is not None:
         print_line(f"{name}: {headline(outcome.result)}")
     elif outcome.error is not None:
-        err.print(f"error: {name}: {outcome.error}", style="red", markup=False, soft_wrap=True)
+        said = as_typed(f"error: {name}: {outcome.error}")
+        err.print(said, style="red", markup=False, soft_wrap=True)
     elif outcome.state == "busy":
         print_note(f"{name}: another process is at this training")
 

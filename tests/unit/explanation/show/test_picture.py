@@ -1,9 +1,10 @@
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 
-from knowformer.errors import ConfigError, StorageError
+from knowformer.errors import ConfigError, MissingPackageError, StorageError
 from knowformer.explanation.explanation import (
     Attended,
     EvidencePath,
@@ -73,8 +74,8 @@ def test_another_ending_is_refused_before_any_work(tmp_path: Path) -> None:
 def test_without_matplotlib_the_message_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(picture, "find_spec", lambda _: None)
-    with pytest.raises(ConfigError, match=r"pip install 'knowformer\[plots\]'"):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingPackageError, match=r"pip install 'knowformer\[plots\]'"):
         picture.check_picture(tmp_path / "why.svg")
 
 

@@ -15,14 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from knowformer.data.dataset import HOMOGENEOUS_RELATION, Dataset
-from knowformer.data.fact_table import FactTable
-from knowformer.data.labels import Labels
-from knowformer.data.splitting import PARTS, Parts, Shares, split_by_seed
-from knowformer.errors import DataError, MissingPackageError, suggest
+from knowformer.data.dataset import HOMOGENEOUS_RELATION, Dataset, build_dataset
+from knowformer.data.splitting import SPLIT_IDS, SplitIds, SplitSizes, split_by_seed
+from knowformer.errors import DataError, require_package, suggest
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.vocabulary import Vocabulary
-from knowformer.importing.folder import build_dataset
 from knowformer.storage.triples_io import COLUMNS
 
 if TYPE_CHECKING:
@@ -32,23 +29,23 @@ if TYPE_CHECKING:
 
 
 def make_dataset(
-    graph: KnowledgeGraph, *, name: str = "graph", shares: Shares | None = None, seed: int = 0
+    graph: KnowledgeGraph, *, name: str = "graph", sizes: SplitSizes | None = None, seed: int = 0
 ) -> Dataset:
     """Splits a graph's facts by a seed, so that every name still occurs in the training facts.
 
     Raises:
         DataError: there are too few facts to hold any out.
     """
-    return _dataset(name, graph, split_by_seed(graph.facts.numpy(), seed=seed, shares=shares))
+    return _dataset(name, graph, split_by_seed(graph.facts.numpy(), seed=seed, sizes=sizes))
 
 
-def _dataset(name: str, graph: KnowledgeGraph, parts: Parts) -> Dataset:
-    for part, number in PARTS.items():
-        if not (parts == number).any():
-            raise DataError(f"Expected facts in each of {', '.join(PARTS)}, got none in {part}.")
-    facts = graph.facts.numpy()
-    table = FactTable(list(graph.entities), list(graph.relations), facts, None, len(facts))
-    return build_dataset(name, table, parts, Labels())
+def _dataset(name: str, graph: KnowledgeGraph, split_ids: SplitIds) -> Dataset:
+    splits = [graph.facts.numpy()[split_ids == number] for number in SPLIT_IDS.values()]
+    for split, facts in zip(SPLIT_IDS, splits, strict=True):
+        if not len(facts):
+            known = ", ".join(SPLIT_IDS)
+            raise DataError(f"Expected facts in each of {known}, got none in {split}.")
+    return build_dataset(name, splits, graph.entities.names, graph.relations.names)
 
 
 def from_pandas(frame: "pandas.DataFrame", columns: Sequence[str] = COLUMNS) -> KnowledgeGraph:
@@ -77,15 +74,15 @@ def dataset_from_pandas(
     Raises:
         DataError: there is no such column, a value is missing, or a split is another or empty.
     """
-    part_of: dict[tuple[str, str, str], str] = {}  # in order of first appearance, as the graph is
+    split_of: dict[tuple[str, str, str], str] = {}  # in order of first appearance, as the graph is
     values = [_column(frame, column) for column in (*columns, split)]
-    for head, relation, tail, part in zip(*values, strict=True):
-        part_of.setdefault((head, relation, tail), part)
-    unknown = sorted(set(part_of.values()) - set(PARTS))
+    for head, relation, tail, its_split in zip(*values, strict=True):
+        split_of.setdefault((head, relation, tail), its_split)
+    unknown = sorted(set(split_of.values()) - set(SPLIT_IDS))
     if unknown:
-        raise DataError(f"Expected {', '.join(PARTS)} in column {split!r}, got {unknown[0]!r}.")
-    parts = np.array([PARTS[part] for part in part_of.values()], dtype=np.int8)
-    return _dataset(name, KnowledgeGraph.from_triples(list(part_of)), parts)
+        raise DataError(f"Expected {', '.join(SPLIT_IDS)} in column {split!r}, got {unknown[0]!r}.")
+    split_ids = np.array([SPLIT_IDS[its_split] for its_split in split_of.values()], dtype=np.int8)
+    return _dataset(name, KnowledgeGraph.from_triples(list(split_of)), split_ids)
 
 
 def _column(frame: "pandas.DataFrame", name: str) -> list[str]:
@@ -108,22 +105,21 @@ def to_pandas(graph: KnowledgeGraph | Dataset) -> "pandas.DataFrame":
     Raises:
         MissingPackageError: pandas is not installed.
     """
-    try:
-        import pandas
-    except ImportError:
-        raise MissingPackageError("pandas", "frames", "make a data frame") from None
+    require_package("pandas", extra="frames", purpose="make a data frame")
+    import pandas
+
     content: dict[str, list[str]] = {name: [] for name in COLUMNS}
     splits: list[str] = []
-    for name, part, facts in _parts(graph):
+    for name, its_graph, facts in _splits(graph):
         heads, relations, tails = facts.numpy().T.tolist()
-        content["head"] += [part.entities.names[i] for i in heads]
-        content["relation"] += [part.relations.names[i] for i in relations]
-        content["tail"] += [part.entities.names[i] for i in tails]
+        content["head"] += [its_graph.entities.names[i] for i in heads]
+        content["relation"] += [its_graph.relations.names[i] for i in relations]
+        content["tail"] += [its_graph.entities.names[i] for i in tails]
         splits += [name] * len(facts)
     return pandas.DataFrame(content | ({"split": splits} if isinstance(graph, Dataset) else {}))
 
 
-def _parts(graph: KnowledgeGraph | Dataset) -> list[tuple[str, KnowledgeGraph, Tensor]]:
+def _splits(graph: KnowledgeGraph | Dataset) -> list[tuple[str, KnowledgeGraph, Tensor]]:
     if isinstance(graph, KnowledgeGraph):
         return [("", graph, graph.facts)]
     splits = (graph.train, graph.valid, graph.test)
@@ -153,13 +149,12 @@ def to_networkx(graph: KnowledgeGraph | Dataset) -> "networkx.MultiDiGraph[str]"
     Raises:
         MissingPackageError: networkx is not installed.
     """
-    try:
-        import networkx
-    except ImportError:
-        raise MissingPackageError("networkx", None, "make a networkx graph") from None
+    require_package("networkx", extra=None, purpose="make a networkx graph")
+    import networkx
+
     made: Any = networkx.MultiDiGraph()
-    for name, part, facts in _parts(graph):
-        entities, relations = part.entities.names, part.relations.names
+    for name, its_graph, facts in _splits(graph):
+        entities, relations = its_graph.entities.names, its_graph.relations.names
         made.add_nodes_from(entities)
         split = {"split": name} if name else {}
         made.add_edges_from(
@@ -205,9 +200,9 @@ def from_pyg(
 
 
 def _names(
-    given: Sequence[str] | None, own: Sequence[str] | None, number: int, kind: str
+    given: Sequence[str] | None, stored: Sequence[str] | None, number: int, kind: str
 ) -> Vocabulary:
-    names = given or own or [str(i) for i in range(number)]
+    names = given or stored or [str(i) for i in range(number)]
     vocabulary = Vocabulary(names, kind=kind)
     if len(vocabulary) < max(number, len(names)):
         raise DataError(f"Expected {number:,} different {kind} names, got {len(vocabulary):,}.")
@@ -223,25 +218,26 @@ def to_pyg(graph: KnowledgeGraph | Dataset) -> "torch_geometric.data.Data":
         MissingPackageError: torch_geometric is not installed.
         DataError: an inductive data set, whose splits have graphs of their own.
     """
-    try:
-        from torch_geometric.data import Data
-    except ImportError:
-        raise MissingPackageError("torch_geometric", None, "make a Data object") from None
+    require_package("torch_geometric", extra=None, purpose="make a Data object")
+    from torch_geometric.data import Data
+
     if isinstance(graph, Dataset) and graph.is_inductive:
         raise DataError(
             "Expected a data set on one graph, got an inductive one. Convert the graph of each "
             "split by itself."
         )
-    parts = _parts(graph)
-    facts = torch.cat([facts for _, _, facts in parts])
-    own = parts[0][1]
+    splits = _splits(graph)
+    facts = torch.cat([facts for _, _, facts in splits])
+    names = splits[0][1]
     data = Data(
         edge_index=facts[:, [0, 2]].T.contiguous(),
         edge_type=facts[:, 1].contiguous(),
-        num_nodes=len(own.entities),
-        entity_names=list(own.entities),
-        relation_names=list(own.relations),
+        num_nodes=len(names.entities),
+        entity_names=list(names.entities),
+        relation_names=list(names.relations),
     )
     if isinstance(graph, Dataset):
-        data.edge_split = torch.cat([torch.full((len(f),), PARTS[name]) for name, _, f in parts])
+        data.edge_split = torch.cat(
+            [torch.full((len(facts),), SPLIT_IDS[name]) for name, _, facts in splits]
+        )
     return data

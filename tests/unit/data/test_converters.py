@@ -100,7 +100,7 @@ def test_what_cannot_be_read_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("package", "convert"),
-    [("pandas", to_pandas), ("networkx", to_networkx), ("torch_geometric.data", to_pyg)],
+    [("pandas", to_pandas), ("networkx", to_networkx), ("torch_geometric", to_pyg)],
 )
 def test_a_missing_package_is_named(
     package: str, convert, family: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
@@ -108,3 +108,10 @@ def test_a_missing_package_is_named(
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingPackageError, match="pip install"):
         convert(family)
+
+
+def test_a_relation_without_a_training_fact_is_refused() -> None:
+    rows = [("a", "r", "b", "train"), ("b", "r", "c", "valid"), ("a", "s", "c", "test")]
+    frame = pandas.DataFrame(rows, columns=["head", "relation", "tail", "split"])
+    with pytest.raises(DataError, match="training facts, got 's' in test"):
+        dataset_from_pandas(frame)

@@ -27,10 +27,11 @@ from knowformer.explanation.explanation import (
 )
 from knowformer.explanation.find.attention_rows import AttentionRows, largest
 from knowformer.explanation.find.evidence import NUM_PATHS, NUM_PROTOTYPES, Evidence, EvidenceFinder
-from knowformer.explanation.find.evidence_graph import UNREACHED, EvidenceGraph
+from knowformer.explanation.find.evidence_graph import EvidenceGraph
 from knowformer.explanation.find.paths import FoundPath
 from knowformer.explanation.find.tracing import Prediction
 from knowformer.graph.inverse import base_relation, inverse_of, is_inverse
+from knowformer.graph.traversal import UNREACHED
 from knowformer.seeding import derive_seed
 
 NUM_DRAWS = 5

@@ -128,6 +128,23 @@ class KnowledgeGraph:
         grown.adjacency = self.adjacency.changed(**changes, num_entities=len(entities))
         return grown
 
+    def with_relations(self, relations: Vocabulary) -> "KnowledgeGraph":
+        """Returns the graph over other relations, say a model's, which include those of its facts.
+
+        Where they are the same, that is the graph itself.
+
+        Raises:
+            VocabularyError: a fact has a relation that is not among them.
+        """
+        if relations == self.relations:
+            return self
+        heads, numbers, tails = self.facts.unbind(1)
+        number_of = torch.zeros(len(self.relations), dtype=torch.long)
+        for number in torch.bincount(numbers).nonzero().flatten().tolist():
+            number_of[number] = relations.id(self.relations.names[number])
+        facts = torch.stack([heads, number_of[numbers], tails], 1)
+        return KnowledgeGraph(self.entities, relations, facts, version=self.version)
+
     def _absent(self, triples: Iterable[NamedTriple]) -> list[NamedTriple]:
         """Returns the triples that are not facts of the graph; their entities may be new."""
         named = [(h, r, t) for h, r, t in triples if h in self.entities and t in self.entities]

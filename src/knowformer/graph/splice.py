@@ -40,10 +40,13 @@ class Splice:
 
     def moved(self, numbers: Array) -> Array:
         """Returns the new numbers of elements, given their old ones; those that leave get any."""
-        if len(self.places) + len(self.removed) > FEW:
-            old = np.arange(self.size + 1)
-            return (old + self._steps(old)).astype(numbers.dtype)[numbers]
         result = numbers.copy()
+        if len(self.places) + len(self.removed) > FEW:
+            steps = np.zeros(self.size + 1, dtype=np.int32)
+            np.add.at(steps, self.places, 1)
+            np.subtract.at(steps, self.removed + 1, 1)
+            result += np.cumsum(steps, out=steps)[numbers]
+            return result
         for place in self.places:
             result += numbers >= place
         for number in self.removed:

@@ -98,3 +98,17 @@ def test_a_snapshot_shares_what_did_not_change() -> None:
     grown = graph.with_facts(added=[("c", "r", "a")])
     assert grown.entities is graph.entities
     assert np.shares_memory(grown.entity_keys, graph.entity_keys)
+
+
+def test_relations_are_renumbered_onto_those_of_a_model() -> None:
+    graph = KnowledgeGraph.from_triples([("a", "r", "b"), ("b", "s", "c"), ("c", "r", "a")])
+    relations = Vocabulary(["s", "more", "r"], kind="relation")
+    other = graph.with_facts(added=[("c", "s", "d")]).with_relations(relations)
+    assert other.facts.tolist() == [[0, 2, 1], [1, 0, 2], [2, 2, 0], [2, 0, 3]]
+    assert other.relations is relations
+    assert other.version == 1
+    assert other.with_relations(Vocabulary(["s", "more", "r"], kind="relation")) is other
+    fewer = Vocabulary(["s", "r"], kind="relation")
+    assert other.with_relations(fewer).facts[:, 1].tolist() == [1, 0, 1, 0]
+    with pytest.raises(VocabularyError, match="1 relation names, got 's'"):
+        other.with_relations(Vocabulary(["r"], kind="relation"))

@@ -59,15 +59,6 @@ def triple(number: int, *, new: bool) -> NamedTriple:
     return head, f"r{number % NUM_RELATIONS}", f"e{(7 * number + 1) % NUM_ENTITIES}"
 
 
-def query(graph: KnowledgeGraph) -> KnownAnswers:
-    """Makes the adjacency and the known answers ready, and asks each."""
-    known = KnownAnswers.of(graph)
-    one = torch.zeros(1, dtype=torch.long)
-    known.lookup(one, one)
-    graph.adjacency.has_fact(torch.zeros(1, 3, dtype=torch.long))
-    return known
-
-
 class Stopwatch:
     """Milliseconds of what is timed, by name: on the clock, and of the processor.
 
@@ -107,29 +98,46 @@ def measure(timed: Stopwatch) -> None:
     """Grows one graph fact by fact, and checks that it is the graph built anew."""
     graph = random_graph()
     timed.time("build: sort all facts", lambda: graph.adjacency)
-    timed.time("build: edges for kernels", lambda: graph.adjacency.edges)
-    timed.time("build: keys of all names", lambda: graph.entity_keys)
-    for name, new in (("a fact between old entities", False), ("a fact of a new entity", True)):
-        for number in range(REPEATS):
-            added = [triple(number, new=new)]
-
-            def grow(before: KnowledgeGraph = graph, added: Any = added) -> KnowledgeGraph:
-                after = before.with_facts(added=added)
-                query(after)
-                return after
-
-            graph = timed.time(f"add {name}", grow)
-            timed.time("then its edges for kernels", lambda after=graph: after.adjacency.edges)
-            timed.time("then its keys of names", lambda after=graph: after.entity_keys)
+    time_use(timed, "build", graph)
     for number in range(REPEATS):
-        gone = [triple(number, new=True)]
-        graph = timed.time("remove a fact", lambda g=graph, gone=gone: g.with_facts(removed=gone))
+        added = triple(number, new=False)
+        graph = time_change(timed, "add a fact of old entities", graph, added=[added])
+        time_use(timed, "after one fact", graph)
+    for number in range(REPEATS):
+        added = triple(number, new=True)
+        graph = time_change(timed, "add a fact of a new entity", graph, added=[added])
+        time_use(timed, "after one fact", graph)
+    for number in range(REPEATS):
+        removed = triple(number, new=True)
+        graph = time_change(timed, "remove a fact", graph, removed=[removed])
+        time_use(timed, "after one fact", graph)
     bulk = [triple(number, new=True) for number in range(BULK)]
-    graph = timed.time(f"add {BULK:,} facts", lambda: graph.with_facts(added=bulk))
-    timed.time("then their edges for kernels", lambda: graph.adjacency.edges)
-    facts = timed.time("then the list of all facts", lambda: graph.facts)
-    anew = KnowledgeGraph(Vocabulary(graph.entities, kind="entity"), graph.relations, facts)
+    graph = time_change(timed, f"add {BULK:,} facts", graph, added=bulk)
+    time_use(timed, f"after {BULK:,} facts", graph)
+    anew = KnowledgeGraph(Vocabulary(graph.entities, kind="entity"), graph.relations, graph.facts)
     assert_same(graph, anew)
+
+
+def time_change(
+    timed: Stopwatch, name: str, graph: KnowledgeGraph, **changes: list[NamedTriple]
+) -> KnowledgeGraph:
+    """Times a change together with a question to the adjacency and to the known answers."""
+
+    def change() -> KnowledgeGraph:
+        after = graph.with_facts(**changes)
+        zeros = torch.zeros(1, 3, dtype=torch.long)
+        after.adjacency.has_fact(zeros)
+        KnownAnswers.of(after).lookup(zeros[:, 0], zeros[:, 1])
+        return after
+
+    return timed.time(name, change)
+
+
+def time_use(timed: Stopwatch, when: str, graph: KnowledgeGraph) -> None:
+    """Times what is made when it is first asked for."""
+    timed.time(f"{when}: edges for kernels", lambda: graph.adjacency.edges)
+    timed.time(f"{when}: keys of names", lambda: graph.entity_keys)
+    timed.time(f"{when}: list of facts", lambda: graph.facts)
 
 
 def assert_same(graph: KnowledgeGraph, anew: KnowledgeGraph) -> None:

@@ -9,7 +9,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from knowformer.data.dataset import Split
-from knowformer.graph.inverse import inverse_of
 from knowformer.queries.known_answers import KnownAnswers
 from knowformer.seeding import generator
 
@@ -38,18 +37,20 @@ def _at_least(scores: Float[Tensor, " S"], thresholds: Float[Tensor, " P"]) -> I
 def sample_unlinked(split: Split, *, seed: int) -> Int[Tensor, "N 3"]:
     """Samples as many pairs that are not linked as the split has facts; fewer where few exist."""
     num_entities = len(split.graph.entities)
-    num_relations = len(split.graph.relations)
-    known = KnownAnswers(split.known, num_entities=num_entities, num_relations=num_relations)
+    known = KnownAnswers(
+        split.known, num_entities=num_entities, num_relations=len(split.graph.relations)
+    )
     random = generator(seed, "unlinked", split.name)
     found = torch.empty(0, 3, dtype=torch.long)
-    relations = torch.zeros(64, dtype=torch.long)
+    relation = torch.zeros(1, dtype=torch.long)
     for _ in range(MAX_ROUNDS + len(split.facts)):  # a graph that is all links has no such pair
         if len(found) >= len(split.facts):
             break
         heads, tails = torch.randint(num_entities, (2, 64), generator=random)
-        backwards = inverse_of(relations, num_relations)
-        linked = known.mask(heads, relations) | known.mask(heads, backwards)
+        linked = known.mask(heads, relation.expand(64)) | known.mask(
+            heads, relation.expand(64) + len(split.graph.relations)
+        )
         free = (heads != tails) & ~linked[torch.arange(64), tails]
-        drawn = torch.stack([heads, relations, tails], 1)[free]
+        drawn = torch.stack([heads, relation.expand(64), tails], 1)[free]
         found = torch.cat([found, drawn])
     return found[: len(split.facts)]

@@ -56,11 +56,6 @@ def asked_relation(relation: int, relations: Vocabulary) -> AskedRelation:
     return AskedRelation(relations.names[base_relation(relation, len(relations))], side)
 
 
-def with_inverses(relations: Int[Tensor, " N"], num_relations: int) -> Int[Tensor, " M"]:
-    """Returns relation ids followed by their inverses; of a map of relations, inverses follow."""
-    return torch.cat([relations, inverse_of(relations, num_relations)])
-
-
 def inverse_facts(facts: Int[Tensor, "N 3"], num_relations: int) -> Int[Tensor, "N 3"]:
     """Returns every fact r(h, t) read backwards: its inverse relation from t to h."""
     heads, relations, tails = facts.unbind(1)

@@ -10,7 +10,6 @@ from knowformer.graph.inverse import (
     is_inverse,
     num_with_inverses,
     with_inverse_facts,
-    with_inverses,
 )
 from knowformer.graph.vocabulary import Vocabulary
 
@@ -69,9 +68,3 @@ def test_an_inverse_asks_for_the_head_of_the_relation_it_is_named_after() -> Non
     names = Vocabulary(["likes", "knows"], kind="relation")
     asked = [asked_relation(number, names) for number in range(num_with_inverses(2))]
     assert asked == [("likes", "tail"), ("knows", "tail"), ("likes", "head"), ("knows", "head")]
-
-
-def test_inverses_follow_their_relations() -> None:
-    permuted = with_inverses(torch.tensor([2, 0, 1]), 3)
-    relations = torch.arange(num_with_inverses(3))
-    assert torch.equal(permuted[inverse_of(relations, 3)], inverse_of(permuted, 3))

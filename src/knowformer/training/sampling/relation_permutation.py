@@ -8,8 +8,6 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from knowformer.graph.inverse import with_inverses
-
 
 def swap_relations(
     num_relations: int, share: float, *, generator: torch.Generator
@@ -23,4 +21,4 @@ def swap_relations(
     chosen = (torch.rand(num_relations, generator=generator) < share).nonzero().squeeze(1)
     parts = torch.arange(num_relations)
     parts[chosen] = chosen[torch.randperm(len(chosen), generator=generator)]
-    return with_inverses(parts, num_relations)
+    return torch.cat([parts, parts + num_relations])

@@ -55,10 +55,10 @@ class KeyLayout:
         return layout
 
     @classmethod
-    def around(cls, *facts: Ids, order: Order = BY_QUERY) -> "KeyLayout":
-        """Returns the layout for the ids in these facts; raises what ``fit`` raises."""
+    def around(cls, *facts: Ids) -> "KeyLayout":
+        """Returns a layout for the ids in these facts; raises what ``fit`` raises."""
         return cls.fit(
-            order,
+            BY_QUERY,
             num_entities=max(int(some[:, [0, 2]].max(initial=0)) for some in facts) + 1,
             num_relations=max(int(some[:, 1].max(initial=0)) for some in facts) + 1,
         )
@@ -121,7 +121,12 @@ class FactIndex:
 
     def find(self, facts: Ids) -> tuple[Ids, Mask]:
         """Returns where each fact stands, or would stand, and whether it is there."""
-        return find_keys(self.keys, self.layout.keys(facts))
+        wanted = self.layout.keys(facts)
+        places = np.searchsorted(self.keys, wanted)
+        is_there = np.zeros(len(wanted), dtype=bool)
+        inside = places < len(self.keys)
+        is_there[inside] = self.keys[places[inside]] == wanted[inside]
+        return places, is_there
 
     def has_fact(self, facts: Ids) -> Mask:
         """Returns True where the fact is there."""
@@ -168,15 +173,6 @@ class FactIndex:
 def pair_keys(heads: Ids, tails: Ids, num_entities: int) -> Ids:
     """Returns one integer per ordered pair of entities."""
     return heads * np.int64(num_entities) + tails
-
-
-def find_keys(keys: Ids, wanted: Ids) -> tuple[Ids, Mask]:
-    """Returns where each key stands, or would stand, among sorted ones, and whether it is there."""
-    places = np.searchsorted(keys, wanted)
-    is_there = np.zeros(len(wanted), dtype=bool)
-    inside = places < len(keys)
-    is_there[inside] = keys[places[inside]] == wanted[inside]
-    return places, is_there
 
 
 def sorted_distinct(keys: Ids) -> Ids:

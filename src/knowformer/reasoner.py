@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from jaxtyping import Int
 from torch import Tensor
 
 from knowformer.answering.engine import Engine, Options
@@ -16,6 +17,7 @@ from knowformer.calibration.calibrate import calibrate_model
 from knowformer.calibration.calibration import Calibration
 from knowformer.calibration.calibrator import Judge
 from knowformer.data.dataset import (
+    GraphSource,
     load_dataset,
     load_graph,
     load_labels,
@@ -30,6 +32,7 @@ from knowformer.explanation.explainer import AsksFor, Explainer
 from knowformer.explanation.explanation import Explanation
 from knowformer.explanation.find.evidence import NUM_PATHS, NUM_PROTOTYPES, EvidenceFinder
 from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.queries.known_answers import KnownAnswers
 from knowformer.runs.folder import (
     Bundle,
     load_bundle,
@@ -48,12 +51,20 @@ class Reasoner:
         self,
         bundle: Bundle,
         graph: KnowledgeGraph,
-        known_facts: Tensor,
+        known_facts: Int[Tensor, "N 3"] | None = None,
         *,
         labels: Labels | None = None,
         threads: int = 0,
     ) -> None:
-        """Binds a loaded run to a graph; use ``from_pretrained``."""
+        """Binds a loaded run to a graph; use ``from_pretrained``.
+
+        Args:
+            bundle: the run.
+            graph: its facts are what the model sees; its relations are the model's.
+            known_facts: facts that are marked as known; those of the graph if not given.
+            labels: readable names.
+            threads: CPU threads; 0 takes all cores.
+        """
         self.config = bundle.config
         self.dataset = bundle.dataset
         self.model = bundle.model
@@ -63,10 +74,14 @@ class Reasoner:
         self.labels = labels or Labels()
         self._threads = threads
         self._known_facts = known_facts
+        known = KnownAnswers.of(graph)
+        if known_facts is not None:
+            sizes = {"num_entities": len(graph.entities), "num_relations": len(graph.relations)}
+            known = KnownAnswers(known_facts, **sizes)
         self._engine = Engine(
             bundle.model,
             graph,
-            known_facts=known_facts,
+            known=known,
             judge=Judge(bundle.calibration, bundle.config.training.link_function, graph.relations),
             labels=self.labels,
             seed=bundle.config.seed,
@@ -86,7 +101,7 @@ class Reasoner:
         cls,
         run: str | Path,
         *,
-        graph: str | Path | None = None,
+        graph: GraphSource | None = None,
         evidence: Evidence = "all",
         labels: str | Path | None = None,
         threads: int = 0,
@@ -95,15 +110,16 @@ class Reasoner:
 
         Args:
             run: a folder made by ``train``.
-            graph: answer on this graph instead: a triples file, a folder or a catalogue name whose
-                relations are among the model's; its entities may all be new.
+            graph: answer on this graph instead: a graph, a triples file, a folder or a catalogue
+                name whose relations are among the model's; its entities may all be new.
             evidence: facts to reason from: ``all`` that the data set has, or those of ``train``.
             labels: a file of ids and readable names, besides those that the data set has.
             threads: CPU threads; 0 takes all cores.
 
         Raises:
             BundleError: the run is missing or broken.
-            DataError: the graph has a relation that the model does not know.
+            DataError: a file of the graph has a relation that the model does not know.
+            VocabularyError: a graph has one.
         """
         bundle = load_bundle(Path(run))
         dataset = bundle.dataset
@@ -114,11 +130,31 @@ class Reasoner:
             readable = readable.updated(read_label_file(Path(labels)))
         if graph is not None:
             other = load_graph(graph, dataset.relations)
-            return cls(bundle, other, other.facts, labels=readable, threads=threads)
+            return cls(bundle, other, labels=readable, threads=threads)
         own = dataset.test
-        facts = own.known if evidence == "all" else own.graph.facts
-        known_graph = KnowledgeGraph(own.graph.entities, own.graph.relations, facts)
-        return cls(bundle, known_graph, own.known, labels=readable, threads=threads)
+        if evidence == "train":
+            return cls(bundle, own.graph, own.known, labels=readable, threads=threads)
+        known_graph = KnowledgeGraph(own.graph.entities, own.graph.relations, own.known)
+        return cls(bundle, known_graph, labels=readable, threads=threads)
+
+    def on(self, graph: GraphSource) -> "Reasoner":
+        """Returns a reasoner on another graph, with the same model and probabilities.
+
+        Its facts are both what the model sees and what is known. A snapshot of this reasoner's
+        graph, ``reasoner.on(reasoner.graph.with_facts(...))``, shares what did not change.
+
+        Args:
+            graph: a graph, a triples file, a folder or a catalogue name whose relations are among
+                the model's; its entities may all be new.
+
+        Raises:
+            DataError: a file of the graph has a relation that the model does not know.
+            VocabularyError: a graph has one.
+        """
+        bundle = Bundle(self.folder, self.config, self.dataset, self.model, self.calibration)
+        labels = self.labels.updated(load_labels(graph))
+        other = load_graph(graph, self.dataset.relations)
+        return Reasoner(bundle, other, labels=labels, threads=self._threads)
 
     def answer(
         self,
@@ -289,7 +325,8 @@ class Reasoner:
     @cached_property
     def _explainer(self) -> Explainer:
         seed = self.config.seed
-        finder = EvidenceFinder(self.model, self.graph, self._known_facts, seed=seed)
+        known = self.graph.facts if self._known_facts is None else self._known_facts
+        finder = EvidenceFinder(self.model, self.graph, known, seed=seed)
         return Explainer(finder, labels=self.labels, seed=seed)
 
     def measure_faithfulness(

@@ -7,13 +7,13 @@ from threading import Barrier
 
 import pytest
 import torch
+from knowformer.model.slices import slice_size
 from torch import Tensor
 
 from knowformer import ModelConfig, Reasoner, RunConfig, TrainingConfig, train
 from knowformer.data.dataset import Dataset, Split, TrainingSplits
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.model.knowformer import KnowFormer, initialize
-from knowformer.model.slices import slice_size
 from knowformer.queries.query import QueryBatch
 from knowformer.scoring.scorer import Scorer
 from knowformer.training.config import LossName

@@ -70,7 +70,7 @@ class Engine:
         model: KnowFormer,
         graph: KnowledgeGraph,
         *,
-        known_facts: Int[Tensor, "N 3"],
+        known: KnownAnswers,
         judge: Judge,
         labels: Labels,
         seed: int,
@@ -81,18 +81,17 @@ class Engine:
         Args:
             model: the model.
             graph: its facts are what the model sees.
-            known_facts: facts that are marked as known; at least those of the graph.
+            known: answers that are marked as known; at least those of the graph's facts.
             judge: makes probabilities of scores.
             labels: readable names.
             seed: of the identity noise.
             threads: CPU threads; 0 takes all cores.
         """
-        sizes = {"num_entities": len(graph.entities), "num_relations": len(graph.relations)}
         self.graph = graph
         self.judge = judge
         self.labels = labels
-        self._known = KnownAnswers(known_facts, **sizes)
-        self._seen = KnownAnswers(graph.facts, **sizes)
+        self._known = known
+        self._seen = KnownAnswers.of(graph)
         self._remembered: dict[tuple[Options, Question], Ranking] = {}
 
         @cache

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from pydantic import BaseModel
-from torch import Tensor
 
 from knowformer.audit.findings import Finding, find
 from knowformer.audit.relation_overlap import RelationOverlap, find_overlaps, twin_mask
@@ -17,8 +16,9 @@ from knowformer.audit.text import audit_markdown
 from knowformer.data.dataset import Dataset, Split
 from knowformer.data.fact_table import first_occurrences
 from knowformer.graph.categories import CATEGORIES, relation_categories
-from knowformer.graph.fact_index import FactIndex, Ids, sorted_distinct
+from knowformer.graph.fact_index import BY_PAIR, FactIndex, Ids, Mask, sorted_distinct
 from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.graph.traversal import connected_components
 from knowformer.tables import to_frame
 
 if TYPE_CHECKING:
@@ -147,7 +147,8 @@ def audit(dataset: Dataset, *, repeated_rows: int = 0) -> Audit:
         repeated_rows: rows that the import saw twice.
     """
     graph = dataset.train.graph
-    facts = _distinct(dataset.train.known, len(graph.relations))
+    facts = dataset.train.known.numpy()
+    facts = facts[first_occurrences(facts)]
     sizes = {"num_entities": len(graph.entities), "num_relations": len(graph.relations)}
     overlaps = find_overlaps(facts, **sizes)
     by_relation = _by_relation(dataset, facts)
@@ -177,11 +178,6 @@ def audit(dataset: Dataset, *, repeated_rows: int = 0) -> Audit:
     }
     numbers = Audit(**content)
     return numbers.model_copy(update={"findings": find(numbers)})
-
-
-def _distinct(facts: Tensor, num_relations: int) -> Ids:
-    ids = facts.numpy()
-    return ids[first_occurrences(ids, num_relations)]
 
 
 def _degrees(dataset: Dataset, facts: Ids) -> Degrees:
@@ -241,18 +237,8 @@ def _categories(rows: list[RelationCounts]) -> dict[str, dict[str, int]]:
 
 
 def _components(facts: Ids, num_entities: int) -> Components:
-    """Every entity takes the least number in reach: roots are joined, then paths shortened."""
-    root = np.arange(num_entities)
-    while True:
-        one, other = root[facts[:, 0]], root[facts[:, 2]]
-        apart = one != other
-        if not apart.any():
-            break
-        low, high = np.minimum(one, other)[apart], np.maximum(one, other)[apart]
-        np.minimum.at(root, high, low)
-        while not np.array_equal(root, jumped := root[root]):
-            root = jumped
-    sizes = np.bincount(root, minlength=1)
+    lowest = connected_components(facts[:, 0], facts[:, 2], num_entities)
+    sizes = np.bincount(lowest, minlength=1)
     largest = int(sizes.max())
     number = int((sizes > 0).sum())
     return Components(number=number, largest=largest, largest_share=largest / max(1, num_entities))
@@ -266,24 +252,29 @@ def _num_linked(facts: Ids, num_entities: int) -> int:
 
 def _held_out(split: Split, overlaps: list[RelationOverlap], index: FactIndex) -> HeldOut:
     facts, evidence = split.facts.numpy(), split.graph.facts.numpy()
-    heads, relations, tails = facts.T
+    heads, _, tails = facts.T
     seen = np.zeros(len(split.graph.entities), dtype=bool)
     seen[evidence[:, [0, 2]]] = True
     unseen = ~seen[facts[:, [0, 2]]]
     return HeldOut(
         facts=len(facts),
-        repeated=int(index.has_fact(heads, relations, tails).sum()),
-        linked=int((index.has_pair(heads, tails) | index.has_pair(tails, heads)).sum()),
+        repeated=int(index.has_fact(facts).sum()),
+        linked=int((_are_linked(index, heads, tails) | _are_linked(index, tails, heads)).sum()),
         leaked=int(twin_mask(facts, index, overlaps).sum()),
         unseen_entities=len(sorted_distinct(facts[:, [0, 2]][unseen])),
         with_unseen=int(unseen.any(axis=1).sum()),
     )
 
 
+def _are_linked(index: FactIndex, heads: Ids, tails: Ids) -> Mask:
+    """True where some fact links the head to the tail, in this direction."""
+    start, stop = index.runs(heads, tails)
+    return start < stop
+
+
 def _index(graph: KnowledgeGraph) -> FactIndex:
-    return FactIndex(
-        graph.facts.numpy(), num_entities=len(graph.entities), num_relations=len(graph.relations)
-    )
+    sizes = {"num_entities": len(graph.entities), "num_relations": len(graph.relations)}
+    return FactIndex.of(graph.facts.numpy(), BY_PAIR, **sizes)
 
 
 def _named(overlap: RelationOverlap, dataset: Dataset) -> NamedOverlap:

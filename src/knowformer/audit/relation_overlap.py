@@ -117,7 +117,9 @@ def twin_mask(
             heads, _, tails = facts[asked].T
             if overlap.kind != "duplicate":
                 heads, tails = tails, heads
-            leaked[asked] |= evidence.has_fact(heads, np.full(len(asked), other), tails)
+            leaked[asked] |= evidence.has_fact(
+                np.stack([heads, np.full(len(asked), other), tails], 1)
+            )
     return leaked
 
 

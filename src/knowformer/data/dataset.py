@@ -32,6 +32,8 @@ from knowformer.storage.triples_io import NamedTriple, read_edges, read_triples
 
 SplitName = Literal["train", "valid", "test"]
 SPLIT_NAMES: tuple[SplitName, ...] = ("train", "valid", "test")
+GraphSource = str | Path | KnowledgeGraph
+"""A path, a name of the catalogue, or a graph."""
 
 HOMOGENEOUS_RELATION = "linked_to"
 
@@ -188,12 +190,15 @@ def load_dataset(
     return replace(_from_folder(path, seed, relations), labels=read_labels(path))
 
 
-def load_graph(source: str | Path, relations: Vocabulary) -> KnowledgeGraph:
+def load_graph(source: GraphSource, relations: Vocabulary) -> KnowledgeGraph:
     """Loads all facts of a source as one graph over a trained model's relations.
 
     Raises:
         DataError: the files are not as expected, or have a relation that the model does not know.
+        VocabularyError: a graph has such a relation.
     """
+    if isinstance(source, KnowledgeGraph):
+        return source.with_relations(relations)
     path = _resolve(source)
     if path.is_dir() and not _is_split(path) and (path / "train.txt").is_file():
         path = path / "train.txt"
@@ -203,8 +208,10 @@ def load_graph(source: str | Path, relations: Vocabulary) -> KnowledgeGraph:
     return KnowledgeGraph(split.graph.entities, relations, split.known)
 
 
-def load_labels(source: str | Path) -> Labels:
-    """Loads the readable names that a source has; a single file has none."""
+def load_labels(source: GraphSource) -> Labels:
+    """Loads the readable names that a source has; a single file has none, nor has a graph."""
+    if isinstance(source, KnowledgeGraph):
+        return Labels()
     path = _resolve(source)
     return read_labels(path) if path.is_dir() else Labels()
 

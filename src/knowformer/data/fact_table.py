@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from knowformer.data.readers.rows import BadRows, Chunk, is_usable, why_unusable
 from knowformer.data.readers.times import TimeColumn
-from knowformer.graph.fact_index import Ids, pair_keys
+from knowformer.graph.fact_index import Ids, KeyLayout
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class FactTableBuilder:
             times = np.concatenate([*self._time_values, np.empty(0)])
             order = np.argsort(times, kind="stable")
             facts, times = facts[order], times[order]
-        first = first_occurrences(facts, len(self._relations.names))
+        first = first_occurrences(facts)
         return FactTable(
             list(self._entities.names),
             list(self._relations.names),
@@ -114,15 +114,11 @@ class _Numbering:
         return ids
 
 
-def first_occurrences(facts: Ids, num_relations: int) -> Ids:
+def first_occurrences(facts: Ids) -> Ids:
     """Returns the row of each distinct fact's first occurrence, in order."""
-    if not len(facts):
-        return np.empty(0, dtype=np.int64)
-    pairs = pair_keys(facts[:, 0], facts[:, 2], int(facts.max()) + 1)
-    if int(pairs.max()) >= np.iinfo(np.int64).max // num_relations - 1:
-        _, pairs = np.unique(pairs, return_inverse=True)  # the codes below must fit
-    codes = pairs * np.int64(num_relations) + facts[:, 1]
-    order = np.argsort(codes, kind="stable")
-    codes = codes[order]
-    is_first = np.concatenate([[True], codes[1:] != codes[:-1]])
+    keys = KeyLayout.around(facts).keys(facts)
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    is_first = np.ones(len(keys), dtype=bool)
+    is_first[1:] = keys[1:] != keys[:-1]
     return np.sort(order[is_first])

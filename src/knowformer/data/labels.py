@@ -63,6 +63,8 @@ class Labels:
 
     def updated(self, more: "Labels") -> "Labels":
         """Returns these labels with others over them."""
+        if not more:
+            return self
         return Labels({**self.entities, **more.entities}, {**self.relations, **more.relations})
 
     def __bool__(self) -> bool:

@@ -4,7 +4,6 @@ import time
 from typing import Literal
 
 import numpy as np
-import torch
 
 from knowformer.data.labels import Labels
 from knowformer.explanation.check.faithfulness import (
@@ -27,10 +26,11 @@ from knowformer.explanation.explanation import (
 )
 from knowformer.explanation.find.attention_rows import AttentionRows, largest
 from knowformer.explanation.find.evidence import NUM_PATHS, NUM_PROTOTYPES, Evidence, EvidenceFinder
-from knowformer.explanation.find.evidence_graph import UNREACHED, EvidenceGraph
+from knowformer.explanation.find.evidence_graph import EvidenceGraph
 from knowformer.explanation.find.paths import FoundPath
 from knowformer.explanation.find.tracing import Prediction
-from knowformer.graph.inverse import base_relation, inverse_of, is_inverse
+from knowformer.graph.inverse import asked_relation, inverse_of
+from knowformer.graph.traversal import UNREACHED
 from knowformer.seeding import derive_seed
 
 NUM_DRAWS = 5
@@ -118,8 +118,8 @@ class Explainer:
         if asks_for == "tail":
             return self._finder.prediction(head, relation, tail)
         # Who has this tail? The same question read backwards.
-        backwards = inverse_of(torch.tensor(relation), len(self._graph.relations))
-        return self._finder.prediction(tail, int(backwards), head)
+        backwards = inverse_of(relation, len(self._graph.relations))
+        return self._finder.prediction(tail, backwards, head)
 
     def _path(
         self, path: FoundPath, graph: EvidenceGraph, removal: Removal, before: Standing
@@ -133,12 +133,12 @@ class Explainer:
 
     def _step(self, graph: EvidenceGraph, edge: int) -> Step:
         names, relations = self._graph.entities.names, self._graph.relations
-        relation = torch.tensor(int(graph.relation[edge]))
+        asked = asked_relation(int(graph.relation[edge]), relations)
         return Step(
             start=names[graph.sender[edge]],
-            relation=relations.names[int(base_relation(relation, len(relations)))],
+            relation=asked.name,
             end=names[graph.receiver[edge]],
-            backwards=bool(is_inverse(relation, len(relations))),
+            backwards=asked.side == "head",
         )
 
     def _attended(

@@ -1,1 +1,1 @@
-"""Files to graphs: triples, vocabularies, inverses, adjacency, data sets and their catalogue."""
+"""Graphs as values: vocabularies, inverses, facts and their index, adjacency, walks, partitions."""

@@ -2,81 +2,112 @@
 
 from functools import cached_property
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from knowformer.graph.edge_orders import EarlierEdges, EdgeIndices
+from knowformer.graph.fact_index import BY_QUERY, BY_RECEIVER, FactIndex
 from knowformer.graph.inverse import inverse_facts, num_with_inverses, with_inverse_facts
 from knowformer.kernels.interface import Edges
 
 
 class Adjacency:
-    """The facts of a graph and their inverses as edges that carry messages from head to tail."""
+    """The facts of a graph and their inverses as edges that carry messages from head to tail.
+
+    A set of edges: the order of the facts and their repetition are irrelevant.
+    """
 
     def __init__(self, facts: Int[Tensor, "N 3"], *, num_entities: int, num_relations: int) -> None:
-        self.num_entities = num_entities
+        directed = with_inverse_facts(facts, num_relations).numpy()
+        width = num_with_inverses(num_relations)
+        sizes = {"num_entities": num_entities, "num_relations": width}
         self.num_relations = num_relations  # as named, without inverses
-        self._width = num_with_inverses(num_relations)
-        directed = with_inverse_facts(facts, num_relations)
-        # A set of edges: the order of the facts and their repetition are irrelevant.
-        self._keys: Tensor = torch.unique(self._key(directed))
-        self.receiver = self._keys // (num_entities * self._width)
-        self.sender = self._keys // self._width % num_entities
-        self.relation = self._keys % self._width
+        self._indices = EdgeIndices(
+            num_entities,
+            width,
+            by_receiver=FactIndex.of(directed, BY_RECEIVER, **sizes),
+            by_sender=FactIndex.of(directed, BY_QUERY, **sizes),
+        )
+        self._earlier: EarlierEdges | None = None
 
-    def _key(self, directed: Int[Tensor, "N 3"]) -> Int[Tensor, " N"]:
-        """One integer per edge, ordered by receiver, then sender, then relation."""
-        sender, relation, receiver = directed.unbind(1)
-        return (receiver * self.num_entities + sender) * self._width + relation
+    def changed(
+        self, *, added: Int[Tensor, "A 3"], removed: Int[Tensor, "B 3"], num_entities: int
+    ) -> "Adjacency":
+        """Returns the adjacency after a change, by copying; this one stays as it is.
+
+        Args:
+            added: facts that are not there.
+            removed: facts that are there.
+            num_entities: how many entities there are then.
+        """
+        come = with_inverse_facts(added, self.num_relations).numpy()
+        gone = with_inverse_facts(removed, self.num_relations).numpy()
+        result = Adjacency.__new__(Adjacency)
+        result.num_relations = self.num_relations
+        result._indices = self._indices.changed(come, gone, num_entities)
+        earlier = self._earlier
+        if "edges" in self.__dict__:
+            earlier = EarlierEdges.unchanged(self.edges, self._indices)
+        result._earlier = earlier and earlier.then(come, gone, result._indices)
+        return result
+
+    @property
+    def num_entities(self) -> int:
+        """Returns V."""
+        return self._indices.num_entities
 
     @property
     def num_edges(self) -> int:
         """Returns E, inverse edges included."""
-        return len(self._keys)
+        return len(self._indices.by_receiver)
+
+    @property
+    def by_query(self) -> FactIndex:
+        """The facts and their inverses by head, relation and tail."""
+        return self._indices.by_sender
+
+    @cached_property
+    def receiver(self) -> Int[Tensor, " E"]:
+        """The tail of each edge's fact."""
+        return torch.from_numpy(self._indices.by_receiver.column("tail"))
+
+    @cached_property
+    def sender(self) -> Int[Tensor, " E"]:
+        """The head of each edge's fact."""
+        return torch.from_numpy(self._indices.by_receiver.column("head"))
+
+    @cached_property
+    def relation(self) -> Int[Tensor, " E"]:
+        """The relation of each edge, which may be an inverse."""
+        return torch.from_numpy(self._indices.by_receiver.column("relation"))
 
     @cached_property
     def edges(self) -> Edges:
         """The edges in the form that kernels take."""
-        entities = torch.arange(self.num_entities + 1)
-        pair: Tensor
-        message: Tensor
-        pair, message = torch.unique(self.sender * self._width + self.relation, return_inverse=True)
-        by_message = torch.argsort(message, stable=True)
-        message_sender = pair // self._width
-        messages = torch.arange(len(pair) + 1)
-        return Edges(
-            num_entities=self.num_entities,
-            num_relations=self._width,
-            offsets=torch.searchsorted(self.receiver, entities).int(),
-            sender=self.sender.int(),
-            relation=self.relation.int(),
-            message=message.int(),
-            sender_offsets=torch.searchsorted(message_sender, entities).int(),
-            message_sender=message_sender.int(),
-            message_relation=(pair % self._width).int(),
-            message_offsets=torch.searchsorted(message[by_message], messages).int(),
-            receiver=self.receiver[by_message].int(),
-            by_message=by_message,
-        )
+        earlier, self._earlier = self._earlier, None  # no chain of snapshots is kept
+        return earlier.build_edges(self.num_entities) if earlier else self._indices.build_edges()
+
+    def has_fact(self, facts: Int[Tensor, "N 3"]) -> Bool[Tensor, " N"]:
+        """Returns True where a fact is there; it may be an inverse."""
+        return torch.from_numpy(self.by_query.has_fact(facts.numpy()))
 
     def without_facts(self, facts: Int[Tensor, "N 3"]) -> Bool[Tensor, " E"]:
         """Returns False at the edges of these facts, in both directions; facts may be inverses."""
-        keys = self._key(torch.cat([facts, inverse_facts(facts, self.num_relations)]))
-        at = torch.searchsorted(self._keys, keys).clamp_(max=max(self.num_edges - 1, 0))
-        kept = torch.ones(self.num_edges, dtype=torch.bool)
-        if self.num_edges:
-            kept[at[self._keys[at] == keys]] = False
-        return kept
+        directed = torch.cat([facts, inverse_facts(facts, self.num_relations)])
+        places, is_there = self._indices.by_receiver.find(directed.numpy())
+        kept = np.ones(self.num_edges, dtype=bool)
+        kept[places[is_there]] = False
+        return torch.from_numpy(kept)
 
     def without_links(self, facts: Int[Tensor, "N 3"]) -> Bool[Tensor, " E"]:
         """Returns False at every edge between the head and the tail of one of these facts."""
-        heads, _, tails = facts.unbind(1)
-        kept_changes = torch.zeros(self.num_edges + 1, dtype=torch.long)
+        heads, _, tails = facts.numpy().T
+        changes = np.zeros(self.num_edges + 1, dtype=np.int64)
         for sender, receiver in ((heads, tails), (tails, heads)):
             # Sorted by receiver and sender: the edges of one pair stand together.
-            first = (receiver * self.num_entities + sender) * self._width
-            start = torch.searchsorted(self._keys, first)
-            stop = torch.searchsorted(self._keys, first + self._width)
-            ones = torch.ones_like(start)
-            kept_changes.index_add_(0, start, ones).index_add_(0, stop, -ones)
-        return torch.cumsum(kept_changes, 0)[:-1] == 0
+            start, stop = self._indices.by_receiver.runs(receiver, sender)
+            np.add.at(changes, start, 1)
+            np.subtract.at(changes, stop, 1)
+        return torch.from_numpy(np.cumsum(changes)[:-1] == 0)

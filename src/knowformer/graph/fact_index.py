@@ -1,40 +1,173 @@
-"""FactIndex: which pairs of entities facts link, and by which relation, by binary search."""
+"""FactIndex: a set of facts as sorted integers, found by binary search and grown by merging.
+
+The adjacency, the known answers of queries and the audit all ask it. It is made of numpy arrays,
+not tensors: numpy sorts integers several times faster, and an array made in torch's inference mode
+is like any other. Tensors are made of its arrays without a copy.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from knowformer.errors import DataError
+from knowformer.graph.splice import Splice
+
 Ids = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
+Column = Literal["head", "relation", "tail"]
+Order = tuple[Column, Column, Column]
+BY_RECEIVER: Order = ("tail", "head", "relation")
+BY_QUERY: Order = ("head", "relation", "tail")
+BY_PAIR: Order = ("head", "tail", "relation")
+
+KEY_BITS = 63  # a signed integer of 64 bits stays positive
+
+
+@dataclass(frozen=True)
+class KeyLayout:
+    """How three ids are packed into one integer: bits for each column, the first one highest.
+
+    Whole bits, not products of sizes: keys stay the same while entities are added, until their
+    number passes a power of two.
+    """
+
+    order: Order
+    entity_bits: int
+    relation_bits: int
+
+    @classmethod
+    def fit(cls, order: Order, *, num_entities: int, num_relations: int) -> "KeyLayout":
+        """Returns the layout for so many ids.
+
+        Raises:
+            DataError: head, relation and tail do not fit into one integer.
+        """
+        layout = cls(order, (num_entities - 1).bit_length(), (num_relations - 1).bit_length())
+        if 2 * layout.entity_bits + layout.relation_bits > KEY_BITS:
+            raise DataError(
+                f"Expected a graph whose facts fit into {KEY_BITS} bits, two entities and a "
+                f"relation each, got {num_entities:,} entities and {num_relations:,} relations. "
+                "Take a part of the graph."
+            )
+        return layout
+
+    @classmethod
+    def around(cls, *facts: Ids) -> "KeyLayout":
+        """Returns a layout for the ids in these facts; raises what ``fit`` raises."""
+        return cls.fit(
+            BY_QUERY,
+            num_entities=max(int(some[:, [0, 2]].max(initial=0)) for some in facts) + 1,
+            num_relations=max(int(some[:, 1].max(initial=0)) for some in facts) + 1,
+        )
+
+    def bits(self, column: Column) -> int:
+        """Returns the bits of a column."""
+        return self.relation_bits if column == "relation" else self.entity_bits
+
+    def shift(self, column: Column) -> int:
+        """Returns how far left a column stands."""
+        return sum(self.bits(after) for after in self.order[self.order.index(column) + 1 :])
+
+    def keys(self, facts: Ids) -> Ids:
+        """Returns one integer per fact (head, relation, tail)."""
+        head, relation, tail = (
+            ids << self.shift(column)
+            for ids, column in zip(facts.T, ("head", "relation", "tail"), strict=True)
+        )
+        return head | relation | tail
+
+    def column(self, keys: Ids, column: Column) -> Ids:
+        """Returns the ids that stand in a column of these keys."""
+        return keys >> self.shift(column) & ((1 << self.bits(column)) - 1)
+
+    def facts(self, keys: Ids) -> Ids:
+        """Returns (head, relation, tail) of these keys."""
+        return np.stack([self.column(keys, name) for name in ("head", "relation", "tail")], 1)
+
 
 class FactIndex:
-    """Facts as sorted integers."""
+    """Distinct facts, sorted by the columns of an order."""
 
-    def __init__(self, facts: Ids, *, num_entities: int, num_relations: int) -> None:
-        self._num_entities = num_entities
-        self._num_relations = num_relations
-        heads, relations, tails = facts.T
-        keys = pair_keys(heads, tails, num_entities)
-        self._pairs = sorted_distinct(keys)
-        # Pairs are numbered first: heads x relations x tails need not fit into 64 bits.
-        numbers = np.searchsorted(self._pairs, keys)
-        self._facts = sorted_distinct(numbers * num_relations + relations)
+    def __init__(self, layout: KeyLayout, keys: Ids) -> None:
+        """Takes keys that are sorted and distinct; ``of`` makes them."""
+        self.layout = layout
+        self.keys = keys
 
-    def has_pair(self, heads: Ids, tails: Ids) -> Mask:
-        """Returns True where some fact links the head to the tail, in this direction."""
-        return self._find(self._pairs, pair_keys(heads, tails, self._num_entities))[1]
+    @classmethod
+    def of(cls, facts: Ids, order: Order, *, num_entities: int, num_relations: int) -> "FactIndex":
+        """Sorts facts (head, relation, tail).
 
-    def has_fact(self, heads: Ids, relations: Ids, tails: Ids) -> Mask:
+        Args:
+            facts: the facts, in any order; repeated ones count once.
+            order: the columns to sort by.
+            num_entities: how many entities there are.
+            num_relations: how many relation ids there are, inverses included if facts have them.
+
+        Raises:
+            DataError: head, relation and tail do not fit into one integer.
+        """
+        layout = KeyLayout.fit(order, num_entities=num_entities, num_relations=num_relations)
+        return cls(layout, sorted_distinct(layout.keys(facts)))
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def column(self, column: Column) -> Ids:
+        """Returns the ids in a column, in the order of the index."""
+        return self.layout.column(self.keys, column)
+
+    def find(self, facts: Ids) -> tuple[Ids, Mask]:
+        """Returns where each fact stands, or would stand, and whether it is there."""
+        wanted = self.layout.keys(facts)
+        places = np.searchsorted(self.keys, wanted)
+        is_there = np.zeros(len(wanted), dtype=bool)
+        inside = places < len(self.keys)
+        is_there[inside] = self.keys[places[inside]] == wanted[inside]
+        return places, is_there
+
+    def has_fact(self, facts: Ids) -> Mask:
         """Returns True where the fact is there."""
-        pairs, found = self._find(self._pairs, pair_keys(heads, tails, self._num_entities))
-        return found & self._find(self._facts, pairs * self._num_relations + relations)[1]
+        return self.find(facts)[1]
 
-    @staticmethod
-    def _find(keys: Ids, wanted: Ids) -> tuple[Ids, Mask]:
-        if not len(keys):
-            return np.zeros(len(wanted), dtype=np.int64), np.zeros(len(wanted), dtype=bool)
-        places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        return places, keys[places] == wanted
+    def runs(self, first: Ids, second: Ids) -> tuple[Ids, Ids]:
+        """Returns start and stop of the facts that have these ids in the first two columns."""
+        one, two, _ = self.layout.order
+        keys = first << self.layout.shift(one) | second << self.layout.shift(two)
+        after = keys + (1 << self.layout.shift(two))
+        return np.searchsorted(self.keys, keys), np.searchsorted(self.keys, after)
+
+    def offsets(self, number: int) -> Ids:
+        """Returns where the facts of each id in the first column begin, and where the last end."""
+        keys = np.arange(number + 1) << self.layout.shift(self.layout.order[0])
+        return np.searchsorted(self.keys, keys)
+
+    def resized(self, *, num_entities: int, num_relations: int) -> "FactIndex":
+        """Returns the same facts in a layout that has room for so many ids."""
+        sizes = {"num_entities": num_entities, "num_relations": num_relations}
+        layout = KeyLayout.fit(self.layout.order, **sizes)
+        if layout == self.layout:
+            return self
+        # More bits for an id: larger keys in the same order.
+        return FactIndex(layout, layout.keys(self.layout.facts(self.keys)))
+
+    def splice(self, added: Ids, removed: Ids) -> tuple[Splice, Ids]:
+        """Returns where facts come in and leave, and the keys of those that come, in order."""
+        new = np.sort(self.layout.keys(added))
+        gone = np.searchsorted(self.keys, np.sort(self.layout.keys(removed)))
+        return Splice(len(self), removed=gone, places=np.searchsorted(self.keys, new)), new
+
+    def changed(self, added: Ids, removed: Ids) -> "FactIndex":
+        """Returns the index after a change: one pass of copying, no sort.
+
+        Args:
+            added: facts that are not there.
+            removed: facts that are there.
+        """
+        splice, new = self.splice(added, removed)
+        return FactIndex(self.layout, splice.apply(self.keys, new))
 
 
 def pair_keys(heads: Ids, tails: Ids, num_entities: int) -> Ids:

@@ -1,4 +1,8 @@
-"""KnowledgeGraph: two vocabularies, the facts, and the adjacency made from them once."""
+"""KnowledgeGraph: two vocabularies, the facts, and the adjacency made from them once.
+
+A graph is a value. One that has grown is another graph, a snapshot with a higher version, which
+shares with the one before all that did not change.
+"""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -10,7 +14,9 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from knowformer.errors import DataError
 from knowformer.graph.adjacency import Adjacency
+from knowformer.graph.fact_list import FactList
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.storage.triples_io import NamedTriple, read_triples
 
@@ -22,11 +28,17 @@ class KnowledgeGraph:
     """
 
     def __init__(
-        self, entities: Vocabulary, relations: Vocabulary, facts: Int[Tensor, "N 3"]
+        self,
+        entities: Vocabulary,
+        relations: Vocabulary,
+        facts: Int[Tensor, "N 3"] | FactList,
+        *,
+        version: int = 0,
     ) -> None:
         self.entities = entities
         self.relations = relations
-        self.facts = facts
+        self.version = version  # how many changes came before this snapshot
+        self._facts = facts if isinstance(facts, FactList) else FactList.of(facts)
 
     @classmethod
     def from_triples(
@@ -57,6 +69,11 @@ class KnowledgeGraph:
         """Builds a graph from a TSV file of triples."""
         return cls.from_triples(read_triples(Path(path)))
 
+    @property
+    def facts(self) -> Int[Tensor, "N 3"]:
+        """The facts as ids (head, relation, tail), in order of first appearance."""
+        return self._facts.facts
+
     @cached_property
     def adjacency(self) -> Adjacency:
         """Edges of the facts and their inverses, sorted once."""
@@ -64,10 +81,76 @@ class KnowledgeGraph:
             self.facts, num_entities=len(self.entities), num_relations=len(self.relations)
         )
 
-    @cached_property
+    @property
     def entity_keys(self) -> npt.NDArray[np.uint64]:
         """A key per entity that follows its name: renumbering moves an entity's noise along."""
         return self.entities.keys()
+
+    def with_facts(
+        self, added: Iterable[NamedTriple] = (), removed: Iterable[NamedTriple] = ()
+    ) -> "KnowledgeGraph":
+        """Returns the graph after a change: a snapshot of the next version; this one stays.
+
+        Entities keep their ids and new ones follow; an entity that loses its last fact remains a
+        candidate. To add a fact that is there changes nothing, a fact both added and removed stays,
+        and where nothing changes the graph itself is returned. The first change sorts the facts, as
+        every use of them does; later ones copy what they do not share.
+
+        Args:
+            added: named triples.
+            removed: named triples that are facts of this graph.
+
+        Raises:
+            VocabularyError: a relation is not among the graph's, or an entity of a fact to remove.
+            DataError: a fact to remove is not there.
+        """
+        come, gone = dict.fromkeys(added), dict.fromkeys(removed)
+        for _, relation, _ in come:
+            self.relations.id(relation)
+        leaving = number_facts(gone, self.entities, self.relations)
+        for triple, is_there in zip(gone, self.adjacency.has_fact(leaving).tolist(), strict=True):
+            if not is_there:
+                raise DataError(
+                    f"Expected facts of the graph to remove, got {triple}, which is not one of "
+                    f"its {self.adjacency.num_edges // 2:,}."
+                )
+        new, old = self._absent(come), [triple for triple in gone if triple not in come]
+        if not new and not old:
+            return self
+        entities = self.entities.extended(name for head, _, tail in new for name in (head, tail))
+        changes = {
+            "added": number_facts(new, entities, self.relations),
+            "removed": number_facts(old, entities, self.relations),
+        }
+        grown = KnowledgeGraph(
+            entities, self.relations, self._facts.changed(**changes), version=self.version + 1
+        )
+        grown.adjacency = self.adjacency.changed(**changes, num_entities=len(entities))
+        return grown
+
+    def with_relations(self, relations: Vocabulary) -> "KnowledgeGraph":
+        """Returns the graph over other relations, say a model's, which include those of its facts.
+
+        Where they are the same, that is the graph itself.
+
+        Raises:
+            VocabularyError: a fact has a relation that is not among them.
+        """
+        if relations == self.relations:
+            return self
+        heads, numbers, tails = self.facts.unbind(1)
+        number_of = torch.zeros(len(self.relations), dtype=torch.long)
+        for number in torch.bincount(numbers).nonzero().flatten().tolist():
+            number_of[number] = relations.id(self.relations.names[number])
+        facts = torch.stack([heads, number_of[numbers], tails], 1)
+        return KnowledgeGraph(self.entities, relations, facts, version=self.version)
+
+    def _absent(self, triples: Iterable[NamedTriple]) -> list[NamedTriple]:
+        """Returns the triples that are not facts of the graph; their entities may be new."""
+        named = [(h, r, t) for h, r, t in triples if h in self.entities and t in self.entities]
+        are_there = self.adjacency.has_fact(number_facts(named, self.entities, self.relations))
+        known = {named[place] for place in are_there.nonzero().flatten().tolist()}
+        return [triple for triple in triples if triple not in known]
 
     def same_as(self, other: "KnowledgeGraph") -> bool:
         """Returns True when names, their numbers and the facts are the same."""

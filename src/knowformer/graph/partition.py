@@ -1,10 +1,11 @@
 """A graph cut into regions of bounded size that keep most of its edges whole."""
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from knowformer.graph.adjacency import Adjacency
+from knowformer.graph.traversal import connected_components
 
 
 def cut_into_regions(
@@ -48,20 +49,11 @@ def _grow_patches(adjacency: Adjacency, size: int, generator: torch.Generator) -
         while _grow(patch, adjacency, limit, num_patches, generator):
             pass
     unreached = patch < 0
-    patch[unreached] = num_patches + _components(adjacency, unreached)[unreached]
+    inside = unreached[adjacency.sender]  # what is not reached is whole components
+    ends = (adjacency.sender[inside].numpy(), adjacency.receiver[inside].numpy())
+    lowest = torch.from_numpy(connected_components(*ends, num_entities))
+    patch[unreached] = num_patches + lowest[unreached]
     return torch.unique(patch, return_inverse=True)[1]
-
-
-def _components(adjacency: Adjacency, members: Bool[Tensor, " V"]) -> Int[Tensor, " V"]:
-    """Returns the lowest entity in each member's connected component; components are whole."""
-    inside = members[adjacency.sender]
-    sender, receiver = adjacency.sender[inside], adjacency.receiver[inside]
-    lowest = torch.arange(adjacency.num_entities)
-    while True:
-        lower = lowest.scatter_reduce(0, receiver, lowest[sender], "amin")
-        if torch.equal(lower, lowest):
-            return lowest
-        lowest = lower
 
 
 def _grow(

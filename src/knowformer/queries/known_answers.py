@@ -1,34 +1,47 @@
 """(head, relation) -> known tails, for filtering; both directions of every fact."""
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from knowformer.graph.fact_index import BY_QUERY, FactIndex
 from knowformer.graph.inverse import num_with_inverses, with_inverse_facts
+from knowformer.graph.knowledge_graph import KnowledgeGraph
 
 
 class KnownAnswers:
     """Known tails of every query, as sorted runs that are found by binary search."""
 
     def __init__(self, facts: Int[Tensor, "N 3"], *, num_entities: int, num_relations: int) -> None:
-        self._width = num_with_inverses(num_relations)
         self._num_entities = num_entities
-        heads, relations, tails = with_inverse_facts(facts, num_relations).unbind(1)
-        keys: Tensor = torch.unique((heads * self._width + relations) * num_entities + tails)
-        self._pairs = keys // num_entities
-        self._tails = keys % num_entities
+        self._index = FactIndex.of(
+            with_inverse_facts(facts, num_relations).numpy(),
+            BY_QUERY,
+            num_entities=num_entities,
+            num_relations=num_with_inverses(num_relations),
+        )
+
+    @classmethod
+    def of(cls, graph: KnowledgeGraph) -> "KnownAnswers":
+        """Returns what the facts of a graph answer, without sorting them again."""
+        known = cls.__new__(cls)
+        known._num_entities = len(graph.entities)
+        known._index = graph.adjacency.by_query
+        return known
 
     def lookup(
         self, heads: Int[Tensor, " B"], relations: Int[Tensor, " B"]
     ) -> tuple[Int[Tensor, " K"], Int[Tensor, " K"]]:
         """Returns (row, tail) for every known answer of every query, rows in order."""
-        pairs = heads * self._width + relations
-        start = torch.searchsorted(self._pairs, pairs)
-        counts = torch.searchsorted(self._pairs, pairs, right=True) - start
-        rows = torch.repeat_interleave(torch.arange(len(pairs)), counts)
+        start, stop = self._index.runs(heads.numpy(), relations.numpy())
+        counts = stop - start
+        rows = np.repeat(np.arange(len(counts)), counts)
         # Position inside its own run, added to the run's start.
-        within = torch.arange(len(rows)) - (torch.cumsum(counts, 0) - counts)[rows]
-        return rows, self._tails[start[rows] + within]
+        within = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
+        found = self._index.keys[start[rows] + within]
+        tails = self._index.layout.column(found, "tail")
+        return torch.from_numpy(rows), torch.from_numpy(tails)
 
     def mask(self, heads: Int[Tensor, " B"], relations: Int[Tensor, " B"]) -> Bool[Tensor, "B V"]:
         """Returns True at every known answer of every query."""

@@ -1,21 +1,13 @@
-"""Query and QueryBatch: questions (head, relation, ?), immutable.
+"""QueryBatch: questions (head, relation, ?), immutable.
 
 A question for a head, (?, r, t), is the query (t, inverse of r): see ``graph.inverse``.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
-
-
-class Query(NamedTuple):
-    """One question (head, relation, ?) in ids; the relation may be an inverse."""
-
-    head: int
-    relation: int
 
 
 @dataclass(frozen=True)

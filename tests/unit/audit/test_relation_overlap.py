@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowformer.audit.relation_overlap import MIN_COMMON, find_overlaps, twin_groups, twin_mask
-from knowformer.graph.fact_index import FactIndex
+from knowformer.graph.fact_index import BY_PAIR, FactIndex
 
 SIZES = {"num_entities": 6, "num_relations": 3}
 FACTS = st.sets(st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 5)), max_size=60)
@@ -40,19 +40,8 @@ def test_facts_of_one_group_held_out_together_leave_no_twin(
     overlaps = find_overlaps(ids, **SIZES)
     groups = twin_groups(ids, overlaps, **SIZES)
     chosen = np.array([random.random() < 0.3 for _ in range(len(ids) + 1)])[groups]
-    evidence = FactIndex(ids[~chosen], **SIZES)
+    evidence = FactIndex.of(ids[~chosen], BY_PAIR, **SIZES)
     assert not twin_mask(ids[chosen], evidence, overlaps).any()
-
-
-@given(FACTS, FACTS)
-def test_the_index_finds_what_a_set_finds(
-    facts: set[tuple[int, int, int]], asked: set[tuple[int, int, int]]
-) -> None:
-    index = FactIndex(as_ids(facts), **SIZES)
-    heads, relations, tails = as_ids(asked).T
-    pairs = {(h, t) for h, _, t in facts}
-    assert index.has_fact(heads, relations, tails).tolist() == [f in facts for f in sorted(asked)]
-    assert index.has_pair(heads, tails).tolist() == [(h, t) in pairs for h, _, t in sorted(asked)]
 
 
 def test_a_twin_is_found_forwards_and_backwards() -> None:
@@ -60,5 +49,5 @@ def test_a_twin_is_found_forwards_and_backwards() -> None:
     sizes = {"num_entities": 8, "num_relations": 2}
     overlaps = find_overlaps(as_ids(facts), **sizes)
     assert [(o.kind, o.relation, o.other, o.share) for o in overlaps] == [("inverse", 1, 0, 1.0)]
-    index = FactIndex(as_ids(facts - {(0, 0, 1), (5, 0, 6)}), **sizes)
+    index = FactIndex.of(as_ids(facts - {(0, 0, 1), (5, 0, 6)}), BY_PAIR, **sizes)
     assert twin_mask(np.array([[0, 0, 1], [5, 0, 6]]), index, overlaps).tolist() == [True, False]

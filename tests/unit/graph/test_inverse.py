@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowformer.graph.inverse import (
+    asked_relation,
     base_relation,
     inverse_facts,
     inverse_of,
@@ -10,6 +11,7 @@ from knowformer.graph.inverse import (
     num_with_inverses,
     with_inverse_facts,
 )
+from knowformer.graph.vocabulary import Vocabulary
 
 num_relations = st.integers(1, 300)
 
@@ -53,3 +55,16 @@ def test_inverse_facts_follow_the_facts_in_the_same_order() -> None:
     expected = torch.tensor([[4, 0, 5], [6, 2, 6], [5, 3, 4], [6, 5, 6]])
     assert torch.equal(with_inverse_facts(facts, 3), expected)
     assert with_inverse_facts(facts[:0], 3).shape == (0, 3)
+
+
+@given(num_relations)
+def test_one_id_as_an_integer_is_treated_as_in_a_tensor(count: int) -> None:
+    relations = torch.arange(num_with_inverses(count))
+    for function in (inverse_of, is_inverse, base_relation):
+        assert [function(r, count) for r in range(2 * count)] == function(relations, count).tolist()
+
+
+def test_an_inverse_asks_for_the_head_of_the_relation_it_is_named_after() -> None:
+    names = Vocabulary(["likes", "knows"], kind="relation")
+    asked = [asked_relation(number, names) for number in range(num_with_inverses(2))]
+    assert asked == [("likes", "tail"), ("knows", "tail"), ("likes", "head"), ("knows", "head")]

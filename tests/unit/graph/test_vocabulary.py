@@ -40,3 +40,35 @@ def test_few_names_are_listed_when_none_is_near_and_many_are_not() -> None:
 def test_keys_follow_names_not_numbers() -> None:
     keys = Vocabulary(["a", "b", "c"], kind="entity").keys()
     assert np.array_equal(Vocabulary(["c", "a", "b"], kind="entity").keys(), keys[[2, 0, 1]])
+
+
+def test_a_vocabulary_grows_without_changing_those_before() -> None:
+    first = Vocabulary(["a", "b"], kind="entity")
+    before = first.keys()
+    second = first.extended(["b", "c", "c"])
+    assert list(first) == ["a", "b"]
+    assert list(second) == ["a", "b", "c"]
+    assert second.id("c") == 2
+    assert "c" not in first
+    with pytest.raises(VocabularyError, match="2 entity names, got 'c'"):
+        first.id("c")
+    assert first != second
+    assert second == Vocabulary(["a", "b", "c"], kind="entity")
+    assert np.array_equal(second.keys(), Vocabulary(["a", "b", "c"], kind="entity").keys())
+    assert np.array_equal(first.keys(), before)
+    assert second.extended(["a"]) is second
+
+
+def test_two_vocabularies_may_grow_from_one() -> None:
+    first = Vocabulary(["a"], kind="entity")
+    second, third = first.extended(["b"]), first.extended(["c", "b"])
+    assert [list(names) for names in (first, second, third)] == [["a"], ["a", "b"], ["a", "c", "b"]]
+    assert (second.id("b"), third.id("b")) == (1, 2)
+    assert second != first.extended(["c"])
+    assert second == first.extended(["b"])
+    assert "c" not in second
+
+
+def test_keys_cannot_be_written_to() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        Vocabulary(["a"], kind="entity").keys()[0] = 1

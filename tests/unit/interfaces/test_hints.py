@@ -16,7 +16,7 @@ from knowformer import Reasoner, train
 from knowformer.importing import Dialect, ImportOptions, SplitSizes, import_files
 from knowformer.interfaces.cli import app
 from knowformer.interfaces.hints import COMMANDS, FLAGS, NoteFormatter, as_typed
-from knowformer.training.config import build_config
+from knowformer.training.settings_file import build_config
 
 LIBRARY = Path(knowformer.__file__).parent
 SPEAKS_COMMAND_LINE = {"interfaces", "reproduction"}

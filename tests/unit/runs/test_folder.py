@@ -23,8 +23,6 @@ from knowformer.runs.folder import (
 )
 from knowformer.scoring.scorer import Scorer
 from knowformer.storage.triples_io import NamedTriple
-from knowformer.model.config import PRESETS, PresetName
-from knowformer.model.knowformer import KnowFormer, initialize
 from knowformer.training.config import RunConfig
 from knowformer.training.settings_file import build_config
 

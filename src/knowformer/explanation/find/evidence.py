@@ -26,7 +26,7 @@ class Evidence:
 
     graph: EvidenceGraph
     trace: Trace
-    distance: int  # from head to answer in facts; see ``evidence_graph.UNREACHED``
+    distance: int  # from head to answer in facts; see ``traversal.UNREACHED``
     paths: list[FoundPath]
     prototypes: list[int]  # entities with the largest influence
     attended: list[int]  # entities with the largest attention

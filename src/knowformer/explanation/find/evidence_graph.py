@@ -13,12 +13,12 @@ from jaxtyping import Int
 from torch import Tensor
 
 from knowformer.graph.adjacency import Adjacency
+from knowformer.graph.fact_index import KeyLayout
 from knowformer.graph.inverse import base_relation, is_inverse
+from knowformer.graph.traversal import UNREACHED, distances
 from knowformer.kernels.interface import Edges
 
 Integers = npt.NDArray[np.int64]
-
-UNREACHED = 2**30  # further than any walk, and twice it still fits
 
 
 class EvidenceGraph:
@@ -44,9 +44,8 @@ class EvidenceGraph:
         backwards: npt.NDArray[np.bool_] = is_inverse(relation, self._num_relations).numpy()
         head = np.where(backwards, self.receiver, self.sender)
         tail = np.where(backwards, self.sender, self.receiver)
-        named = base_relation(relation, self._num_relations).numpy()
-        keys = (head * self._num_relations + named) * self.num_entities + tail
-        numbers: Integers = np.unique(keys, return_inverse=True)[1]
+        facts = np.stack([head, base_relation(relation, self._num_relations).numpy(), tail], 1)
+        numbers: Integers = np.unique(KeyLayout.around(facts).keys(facts), return_inverse=True)[1]
         return numbers
 
     @property
@@ -73,16 +72,7 @@ class EvidenceGraph:
 
         Every fact is walked both ways, so it is as far there as it is back.
         """
-        distance = np.full(self.num_entities, UNREACHED)
-        distance[entity] = 0
-        reached = np.array([entity])
-        step = 0
-        while len(reached):
-            step += 1
-            neighbours = self.receiver[distance[self.sender] == step - 1]
-            reached = neighbours[distance[neighbours] == UNREACHED]
-            distance[reached] = step
-        return distance
+        return distances(entity, self.sender, self.receiver, self.num_entities)
 
     def walk_lengths(self, head: int, answer: int) -> Integers:
         """Returns, for each fact, how long the shortest walk from head to answer through it is."""

@@ -1,0 +1,89 @@
+"""Reasoners on graphs that are given, and on graphs that grow."""
+
+from pathlib import Path
+
+import pytest
+
+from knowformer import KnowledgeGraph, ModelConfig, Reasoner, RunConfig, TrainingConfig, train
+from knowformer.answering.results import Answers
+from knowformer.data.dataset import Dataset
+from knowformer.errors import VocabularyError
+from knowformer.graph.inverse import num_with_inverses
+from knowformer.graph.knowledge_graph import number_facts
+from knowformer.graph.vocabulary import Vocabulary
+from knowformer.model.knowformer import KnowFormer, initialize
+from knowformer.runs.folder import Bundle
+from knowformer.seeding import generator
+from knowformer.storage.triples_io import NamedTriple
+
+SMALL = ModelConfig(hidden_dim=8, num_heads=2, num_layers=1, num_value_hops=2)
+CONFIG = RunConfig(model=SMALL, threads=1)
+
+
+@pytest.fixture
+def reasoner(ring: Dataset) -> Reasoner:
+    """Weights as they are drawn: what is told apart here, training would not change."""
+    model = KnowFormer(SMALL, num_with_inverses(len(ring.relations)))
+    initialize(model, generator=generator(0, "init"))
+    return Reasoner(Bundle(Path("run"), CONFIG, ring, model.eval()), ring.test.graph, threads=1)
+
+
+def answers_on(reasoner: Reasoner, relation: str) -> list[Answers]:
+    questions = [(name, relation, None) for name in reasoner.graph.entities]
+    questions += [(None, relation, name) for name in reasoner.graph.entities]
+    return list(reasoner.answer_many(questions, k=5))
+
+
+def named_facts(graph: KnowledgeGraph) -> list[NamedTriple]:
+    entities, relations = graph.entities.names, graph.relations.names
+    return [(entities[h], relations[r], entities[t]) for h, r, t in graph.facts.tolist()]
+
+
+def test_answers_on_a_grown_graph_are_those_on_the_graph_built_anew(reasoner: Reasoner) -> None:
+    relation = reasoner.graph.relations.names[0]
+    before = answers_on(reasoner, relation)
+    first, *_ = named_facts(reasoner.graph)
+    name = reasoner.graph.entities.names[3]
+    graph = reasoner.graph.with_facts(
+        added=[(name, relation, "new"), ("new", relation, "newer")], removed=[first]
+    )
+    grown = reasoner.on(graph)
+    assert grown.graph is graph
+    assert grown.model is reasoner.model
+    entities = Vocabulary(graph.entities, kind="entity")
+    facts = number_facts(named_facts(graph), entities, graph.relations)
+    anew = reasoner.on(KnowledgeGraph(entities, graph.relations, facts))
+    answers = answers_on(grown, relation)
+    assert answers == answers_on(anew, relation)
+    known = {a.name for a in grown.answer(head=name, relation=relation, k=99).answers if a.known}
+    assert "new" in known
+    assert answers_on(reasoner, relation) == before
+
+
+def test_relations_in_another_order_are_renumbered_and_all_entities_may_be_new(
+    reasoner: Reasoner, tmp_path: Path
+) -> None:
+    names = list(reversed(reasoner.graph.relations.names))
+    triples = [(f"x{number}", names[number % len(names)], f"x{number + 1}") for number in range(9)]
+    path = tmp_path / "other.tsv"
+    path.write_text("".join("\t".join(triple) + "\n" for triple in triples), "utf-8")
+    given = reasoner.on(KnowledgeGraph.from_triples(triples))
+    assert given.graph.relations == reasoner.graph.relations
+    assert answers_on(given, names[0]) == answers_on(reasoner.on(path), names[0])
+
+
+def test_a_graph_with_a_relation_that_the_model_does_not_know_is_refused(
+    reasoner: Reasoner,
+) -> None:
+    with pytest.raises(VocabularyError, match="relation names, got 'unheard of'"):
+        reasoner.on(KnowledgeGraph.from_triples([("a", "unheard of", "b")]))
+
+
+def test_a_run_is_loaded_onto_a_graph(tmp_path: Path) -> None:
+    config = CONFIG.model_copy(update={"training": TrainingConfig(max_epochs=1)})
+    trained = train("nations", tmp_path / "run", config=config)
+    loaded = Reasoner.from_pretrained(tmp_path / "run", graph=trained.graph, threads=1)
+    assert loaded.calibration == trained.calibration
+    question = {"head": "usa", "relation": "embassy"}
+    assert loaded.answer(**question) == trained.answer(**question)
+    assert trained.on(trained.graph).calibration is trained.calibration

@@ -17,7 +17,6 @@ from knowformer.runs.folder import (
     load_config,
     load_run_dataset,
     read_metrics,
-    save_validated_weights,
     save_weights,
     sole_trainer,
     start_run,
@@ -44,7 +43,7 @@ def train(
     config: RunConfig | None = None,
     resume: bool = False,
     on_event: Callable[[Event], None] | None = None,
-    keep_validations: bool = False,
+    on_validation: Callable[[KnowFormer, Event], None] | None = None,
     calibrate: bool = True,
 ) -> Reasoner:
     """Trains a model and leaves a run folder behind.
@@ -56,8 +55,7 @@ def train(
         config: the settings; if not given, the defaults with what is recommended for the graph.
         resume: go on with the run in ``out`` if there is one; its settings must be the same.
         on_event: called with each event of training.
-        keep_validations: keep the weights of every validation, not only those chosen; see
-            ``runs.folder.load_validated_weights``.
+        on_validation: called after each validation with the model as validated and the event.
         calibrate: fit probabilities to the validation facts once training is over.
 
     Returns:
@@ -84,8 +82,8 @@ def train(
             dataset,
             config,
             resume=resume,
-            keep_validations=keep_validations,
             on_event=on_event,
+            on_validation=on_validation,
         )
         if calibrate:
             _calibrate_once(folder, config.threads, on_event)
@@ -98,8 +96,8 @@ def _run_to_its_end(
     config: RunConfig,
     *,
     resume: bool,
-    keep_validations: bool,
     on_event: Callable[[Event], None] | None,
+    on_validation: Callable[[KnowFormer, Event], None] | None,
 ) -> None:
     """Trains from the start or from the last checkpoint."""
     if resume:
@@ -109,16 +107,13 @@ def _run_to_its_end(
         save_weights(folder, model)
         update_metrics(folder, {"best_validation": _public(event)})
 
-    def keep(model: KnowFormer, event: Event) -> None:
-        save_validated_weights(folder, model, event["step"])
-
     trainer = Trainer(
         dataset.for_training(),
         config,
         folder,
         on_event=on_event,
         on_best=keep_best,
-        on_validated=keep if keep_validations else None,
+        on_validated=on_validation,
     )
     goes_on = resume and (folder / "checkpoint.safetensors").exists()
     if on_event is not None and not goes_on:

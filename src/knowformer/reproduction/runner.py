@@ -20,7 +20,7 @@ from knowformer.reproduction.results import Result, ResultStore, dataset_checksu
 from knowformer.reproduction.studies import STUDIES, Measured, Progress
 from knowformer.reproduction.theory import measure_expressivity
 from knowformer.reproduction.trained_run import TrainedRun, run_folder, trained_run
-from knowformer.runs.folder import remove_validated_weights
+from knowformer.reproduction.validations import ValidationWeights
 from knowformer.system.environment import describe_environment
 from knowformer.system.workers import available_cores
 from knowformer.training.events import Event
@@ -137,7 +137,7 @@ class Runner:
             measured = STUDIES[experiment.kind](experiment, run, progress)
             result = self._store(task, run, measured, time.perf_counter() - started)
             if not self._needs_validations(task):
-                remove_validated_weights(folder)
+                ValidationWeights(folder).remove()
             return result
 
     def _needs_validations(self, task: Task) -> bool:

@@ -17,7 +17,7 @@ from knowformer.reproduction.attention_study import measure_attention
 from knowformer.reproduction.experiment import Experiment, Kind
 from knowformer.reproduction.theory import measure_bound
 from knowformer.reproduction.trained_run import TrainedRun
-from knowformer.runs.folder import load_validated_weights
+from knowformer.reproduction.validations import ValidationWeights
 from knowformer.scoring.scorer import Scorer
 from knowformer.seeding import generator
 
@@ -62,9 +62,10 @@ def study_selection(experiment: Experiment, run: TrainedRun, progress: Progress 
     """Kind selection: test scores of every validation's weights, after all was chosen."""
     del experiment
     reasoner, points = run.reasoner, run.record.validations
+    weights = ValidationWeights(run.folder)
     reports: dict[int, EvaluationReport] = {}
     for number, point in enumerate(points, start=1):
-        reasoner.model.load_state_dict(load_validated_weights(run.folder, point.step))
+        reasoner.model.load_state_dict(weights.load(point.step))
         reports[point.step] = evaluate(
             reasoner.model,
             reasoner.dataset,

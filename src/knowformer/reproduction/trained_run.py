@@ -17,7 +17,8 @@ from knowformer.reasoner import Reasoner
 from knowformer.reproduction.experiment import Experiment
 from knowformer.reproduction.memory import peak_memory_mib
 from knowformer.reproduction.results import StoppedBy, TrainingRecord, Validation, same_settings
-from knowformer.runs.folder import VALIDATIONS_FOLDER, holds_run, load_config, write_json
+from knowformer.reproduction.validations import ValidationWeights
+from knowformer.runs.folder import holds_run, load_config, write_json
 from knowformer.system.workers import available_cores
 from knowformer.training.checkpoint import Counters, read_counters
 from knowformer.training.config import RunConfig
@@ -52,7 +53,7 @@ def run_folder(out: Path, experiment: Experiment, config: RunConfig, *, keep: bo
         folder = out / (base if number == 1 else f"{base}-{number}")
         if not holds_run(folder):
             return folder
-        serves = not keep or (folder / VALIDATIONS_FOLDER).is_dir()
+        serves = not keep or ValidationWeights(folder).are_kept
         # The name tells settings from the defaults; the defaults may have been others then.
         if serves and same_settings(load_config(folder), config):
             return folder
@@ -72,8 +73,9 @@ def trained_run(
         record = TrainingRecord.model_validate_json((folder / RECORD_FILE).read_text("utf-8"))
         return TrainedRun(folder, Reasoner.from_pretrained(folder, threads=config.threads), record)
     resume = holds_run(folder)
+    validations = ValidationWeights(folder)
     if keep and not resume:
-        (folder / VALIDATIONS_FOLDER).mkdir(parents=True, exist_ok=True)
+        validations.folder.mkdir(parents=True, exist_ok=True)
     reasoner = train(
         dataset if not resume else None,
         folder,
@@ -81,7 +83,7 @@ def trained_run(
         config=None if resume else config,
         resume=resume,
         on_event=on_event,
-        keep_validations=(folder / VALIDATIONS_FOLDER).is_dir(),
+        on_validation=validations.save if validations.are_kept else None,
         calibrate=False,  # no figure of the paper is a probability
     )
     record = _record(folder, reasoner.config)

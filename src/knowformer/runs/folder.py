@@ -10,13 +10,11 @@ calibration.json        scores to probabilities, if there were enough validation
 events.jsonl            the record of training
 learning_curve.png      its picture
 checkpoint.safetensors  what --resume goes on from
-validations/            weights of every validation, if they were asked for
 """
 
 import hashlib
 import json
 import logging
-import shutil
 import tomllib
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -27,26 +25,24 @@ from typing import Any
 import torch
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
-from torch import Tensor
 
-from knowformer.storage.atomic_files import write_text
-from knowformer.system.environment import describe_environment
-from knowformer.errors import BundleError, ConfigError, StorageError
 from knowformer.calibration.calibration import FORMAT_VERSION as CALIBRATION_VERSION
 from knowformer.calibration.calibration import Calibration
 from knowformer.data.dataset import Dataset, Split, SplitName
+from knowformer.data.labels import Labels
+from knowformer.errors import BundleError, ConfigError, StorageError
 from knowformer.graph.inverse import num_with_inverses
 from knowformer.graph.knowledge_graph import KnowledgeGraph
-from knowformer.data.labels import Labels
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.model.knowformer import KnowFormer
+from knowformer.storage.atomic_files import write_text
 from knowformer.storage.tensor_files import read_tensors, write_tensors
+from knowformer.system.environment import describe_environment
 from knowformer.training.config import RunConfig, parse_config, to_toml
 
 _logger = logging.getLogger(__name__)
 
 FORMAT_VERSION = 1
-VALIDATIONS_FOLDER = "validations"
 LOCK_FILE = ".training.lock"
 LAST_SETTING = "checkpoint_minutes"  # of what every run writes
 SPLIT_NAMES: tuple[SplitName, ...] = ("train", "valid", "test")
@@ -166,29 +162,6 @@ def _all_or_nothing(folder: Path) -> Generator[None]:
 def save_weights(folder: Path, model: KnowFormer) -> None:
     """Writes the weights atomically."""
     write_tensors(folder / "model.safetensors", model.state_dict())
-
-
-def save_validated_weights(folder: Path, model: KnowFormer, step: int) -> None:
-    """Writes the weights of one validation atomically, beside those of the others."""
-    write_tensors(_validated_path(folder, step), model.state_dict())
-
-
-def load_validated_weights(folder: Path, step: int) -> dict[str, Tensor]:
-    """Loads the weights that a run had at a validation.
-
-    Raises:
-        BundleError: they were not kept, or the file is broken.
-    """
-    return read_tensors(_validated_path(folder, step))[0]
-
-
-def remove_validated_weights(folder: Path) -> None:
-    """Removes the weights of all validations, if they were kept; those chosen stay."""
-    shutil.rmtree(folder / VALIDATIONS_FOLDER, ignore_errors=True)
-
-
-def _validated_path(folder: Path, step: int) -> Path:
-    return folder / VALIDATIONS_FOLDER / f"step{step:08d}.safetensors"
 
 
 def load_config(folder: Path) -> RunConfig:

@@ -12,6 +12,7 @@ from knowformer.data.dataset import Split
 from knowformer.evaluation.evaluate import evaluate, predict_links, rank_split
 from knowformer.evaluation.metrics import rank_metrics
 from knowformer.evaluation.report import EvaluationReport
+from knowformer.explanation.find.evidence_graph import UNREACHED, EvidenceGraph
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.reproduction.attention_study import measure_attention
 from knowformer.reproduction.experiment import Experiment, Kind
@@ -153,37 +154,13 @@ def shortest_path_lengths(
 
     Paths of ``max_length`` edges and more count as ``max_length``; 0 stands where there is none.
     """
-    adjacency = graph.adjacency
+    evidence = EvidenceGraph(graph.adjacency)
     lengths = torch.zeros(len(facts), dtype=torch.long)
-    heads: Tensor
-    heads, row_of_fact = torch.unique(facts[:, 0], return_inverse=True)
-    for first in range(0, len(heads), 64):
-        inside = (row_of_fact >= first) & (row_of_fact < first + 64)
-        part = heads[first : first + 64]
-        distance = _distances(part, adjacency.sender, adjacency.receiver, len(graph.entities))
-        lengths[inside] = distance[row_of_fact[inside] - first, facts[inside, 2]]
-    return lengths.clamp(max=max_length)
-
-
-def _distances(
-    sources: Int[Tensor, " S"], sender: Int[Tensor, " E"], receiver: Int[Tensor, " E"], size: int
-) -> Int[Tensor, "S V"]:
-    """Breadth first from all sources at once; 0 where an entity is not reached."""
-    rows = torch.arange(len(sources))
-    frontier = torch.zeros(len(sources), size, dtype=torch.uint8)
-    frontier[rows, sources] = 1
-    reached = frontier.clone()
-    distance = torch.zeros(len(sources), size, dtype=torch.long)
-    steps = 0
-    while frontier.any():
-        steps += 1
-        arrived = torch.zeros_like(frontier)
-        index = receiver.expand(len(sources), -1)
-        arrived.scatter_reduce_(1, index, frontier[:, sender], reduce="amax")
-        frontier = arrived * (1 - reached)
-        reached |= frontier
-        distance[frontier.bool()] = steps
-    return distance
+    for head in facts[:, 0].unique().tolist():
+        asked = facts[:, 0] == head
+        distances = torch.from_numpy(evidence.distances(head))[facts[asked, 2]]
+        lengths[asked] = distances.where(distances < UNREACHED, 0).clamp(max=max_length)
+    return lengths
 
 
 def with_facts_dropped(split: Split, share: float, *, seed: int) -> Split:

@@ -4,11 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-import torch
-
 from knowformer.reproduction.experiment import Experiment
 from knowformer.reproduction.results import Result, ResultStore
-from knowformer.seeding import generator
 
 NOT_YET = "not yet run"
 Measure = Callable[[Result], float | None]
@@ -101,8 +98,6 @@ def metric(name: str) -> Measure:
         report = result.evaluation
         if report is None:
             return None
-        if name == "pessimistic_mrr":
-            return report.pessimistic["mrr"]
         if name in ("auroc", "average_precision"):
             return report.link_prediction[name] if report.link_prediction else None
         return report.realistic[name]
@@ -120,14 +115,6 @@ def paired(summary: Summary, base: Summary, name: str = "mrr") -> Estimate | Non
         if one is not None and other is not None:
             differences.append(one - other)
     return Estimate.of(differences)
-
-
-def bootstrap_interval(values: list[float], *, draws: int = 4000) -> tuple[float, float]:
-    """Returns the 95% interval of the mean, from resampled values; the same for the same values."""
-    table = torch.tensor(values, dtype=torch.double)
-    picks = torch.randint(len(values), (draws, len(values)), generator=generator(0, "bootstrap"))
-    means = table[picks].mean(1).sort().values
-    return means[int(0.025 * draws)].item(), means[int(0.975 * draws)].item()
 
 
 def _minutes(result: Result) -> float:

@@ -9,7 +9,7 @@ import pytest
 from knowformer.reproduction.experiment import load_experiments
 from knowformer.reproduction.report import write_report
 from knowformer.reproduction.results import ResultStore
-from knowformer.reproduction.summary import Estimate, Summary, bootstrap_interval, paired
+from knowformer.reproduction.summary import Estimate, Summary, paired
 from tests.unit.reproduction.conftest import Bench, WriteExperiment
 
 SHIPPED = Path(__file__).resolve().parents[3] / "experiments"
@@ -23,14 +23,6 @@ def test_an_estimate_is_mean_and_sample_deviation() -> None:
     assert one is not None
     assert one.text(sign=True) == "+0.250"
     assert Estimate.of([]) is None
-
-
-def test_a_bootstrap_interval_holds_the_mean_and_repeats() -> None:
-    values = [0.0, 0.01, 0.02, 0.03, 0.1]
-    low, high = bootstrap_interval(values)
-    assert 0 <= low < sum(values) / 5 < high <= 0.1
-    assert bootstrap_interval(values) == (low, high)
-    assert bootstrap_interval([0.5]) == (0.5, 0.5)
 
 
 def test_without_results_everything_is_not_yet_run(tmp_path: Path) -> None:

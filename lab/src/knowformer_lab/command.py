@@ -126,7 +126,7 @@ def _row(experiment: Experiment, store: ResultStore) -> dict[str, Any]:
 
 
 def _groups(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Runs of one file stand on one line: 27 nearly equal ones would drown the rest."""
+    """Groups the runs of a file, one line each: a grid's 27 runs would drown the rest."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault("/".join(row["experiment"].split("/")[:2]), []).append(row)

@@ -9,10 +9,10 @@
     minutes = 9                     or a limit of time; passes end the same on any machine
     settings.model.hidden_dim = 64  only what differs from the data set's own settings, or from the
                                     defaults if the kind is validation
-    [published]                     the paper's figures, and the table they stand in
+    [published]                     the paper's figures, and their table
     [[runs]] or [[grid]]            several runs that differ in a few settings; see below
 
-A file with ``[[runs]]`` stands for one experiment per entry, TABLE/FILE/NAME; a file with
+A file with ``[[runs]]`` defines one experiment per entry, TABLE/FILE/NAME; a file with
 ``[[grid]]`` for one per combination of the axes' values.
 """
 
@@ -98,7 +98,7 @@ class StudyOptions(_Strict):
     """What a kind needs to know besides settings; each has a default."""
 
     dropped: list[float] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
-    """paths: shares of the test graph's facts that are left out."""
+    """paths: fractions of the test graph's facts that are left out."""
     max_length: int = Field(default=6, ge=1)
     """paths: longer shortest paths are counted together."""
     num_queries: int = Field(default=32, ge=1)
@@ -128,13 +128,13 @@ class GridAxis(_Strict):
 
     def points(self) -> list[tuple[str, dict[str, Any]]]:
         """Returns each value's part of the name, and its nested setting."""
-        found: list[tuple[str, dict[str, Any]]] = []
+        points: list[tuple[str, dict[str, Any]]] = []
         for value in self.values:
             nested: Any = value
             for part in reversed(self.setting.split(".")):
                 nested = {part: nested}
-            found.append((f"{self.name}{value}", nested))
-        return found
+            points.append((f"{self.name}{value}", nested))
+        return points
 
 
 class ExperimentFile(_Strict):
@@ -166,7 +166,7 @@ class ExperimentFile(_Strict):
         return self
 
     def variants(self) -> Iterator[NamedRun | None]:
-        """Yields the runs that the file stands for; None is the file itself."""
+        """Yields the runs that the file defines; None is the file itself."""
         for combination in product(*(axis.points() for axis in self.grid)) if self.grid else ():
             settings: dict[str, Any] = {}
             for _, setting in combination:
@@ -195,12 +195,12 @@ class Experiment:
 
     @property
     def table(self) -> str:
-        """The folder that the experiment stands in."""
+        """The folder that the experiment is in."""
         return self.name.split("/")[0]
 
     @property
     def group(self) -> str:
-        """The file that the experiment stands in, without its folder."""
+        """The file that the experiment is in, without its folder."""
         return self.name.split("/")[1]
 
     @property
@@ -265,26 +265,26 @@ def load_experiments(folder: Path) -> dict[str, Experiment]:
         for path in sorted(folder.glob("*/*.toml"), key=_order)
         if path.parent.name != RESULTS_FOLDER
     }
-    found: dict[str, Experiment] = {}
+    experiments: dict[str, Experiment] = {}
     for name, file in files.items():
         whole = _with_inherited(name, file, files)
         for run in whole.variants():
             experiment = _build(name, whole, run)
             experiment.config(0)  # settings that cannot be are refused before anything runs
-            if experiment.name in found:
+            if experiment.name in experiments:
                 raise ConfigError(
                     f"Expected each run's name once in {name}.toml, got "
                     f"{experiment.variant!r} twice."
                 )
-            found[experiment.name] = experiment
-    return found
+            experiments[experiment.name] = experiment
+    return experiments
 
 
 def choose(experiments: Mapping[str, Experiment], names: list[str]) -> list[Experiment]:
-    """Returns the experiments that names stand for: all, a table, a file or a run.
+    """Returns the experiments that names select: all, a table, a file or a run.
 
     Raises:
-        ConfigError: a name stands for nothing.
+        ConfigError: a name selects nothing.
     """
     chosen: dict[str, Experiment] = {}
     for given in names:

@@ -132,8 +132,8 @@ class ResultStore:
         """Returns the present results of an experiment, one per seed, by seed."""
         stored = [path.stem for path in self.path(experiment, 0).parent.glob("seed*.json")]
         seeds = sorted(int(name.removeprefix("seed")) for name in stored if name[4:].isdecimal())
-        found = [self.current(experiment, seed) for seed in seeds]
-        return [result for result in found if result is not None]
+        results = [self.current(experiment, seed) for seed in seeds]
+        return [result for result in results if result is not None]
 
     def state(self, experiment: Experiment) -> State:
         """Returns how much of an experiment is there."""

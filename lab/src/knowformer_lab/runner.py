@@ -122,7 +122,7 @@ class Runner:
             return self._store(task, None, Measured(study=study), time.perf_counter() - started)
         config = experiment.config(seed, threads=self.threads)
         if experiment.study.questions:
-            # A name that is misspelt is told before hours of training, not after.
+            # A misspelt name is refused before hours of training, not after.
             find_questions(load_dataset(experiment.dataset, seed=seed), experiment.study.questions)
         keep = self._needs_validations(task)
         folder = run_folder(self.out, experiment, config, keep=keep)

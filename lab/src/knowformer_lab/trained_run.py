@@ -1,4 +1,4 @@
-"""One training for all experiments with equal settings: made, resumed, or found finished.
+"""One training for all experiments with equal settings: started, resumed, or loaded.
 
 A run folder is named after data set, seed and settings. So the selection study and the ablation
 use the runs of the main tables, and a training that was killed goes on where it was.

@@ -14,10 +14,10 @@ from knowformer_lab.studies.attention import (
     AttentionStudy,
     Candidate,
     Compared,
+    Fractions,
     Kin,
     Named,
     QuestionStudy,
-    Shares,
 )
 
 NUM_NAMED = 5  # of the model's best answers, in the table
@@ -108,34 +108,36 @@ def _answers(studies: list[AttentionStudy], number: int) -> list[AnswerStudy]:
     return [answer for study in studies for answer in study.questions[number].answers]
 
 
-Share = Callable[[Shares], float]
-MEASURES: dict[str, Share] = {"tails": lambda s: s.tails, "answers": lambda s: s.answers}
+Measure = Callable[[Fractions], float]
+MEASURES: dict[str, Measure] = {"tails": lambda s: s.tails, "answers": lambda s: s.answers}
 
 
-def _mean(compared: Iterable[Compared | None], share: Share) -> tuple[float, float] | None:
-    """Returns the share that was found and that of chance, as means."""
+def _mean(compared: Iterable[Compared | None], measure: Measure) -> tuple[float, float] | None:
+    """Returns the means of what attention has and of what chance has."""
     given = [each for each in compared if each is not None]
     if not given:
         return None
-    return fmean(share(each.found) for each in given), fmean(share(each.chance) for each in given)
+    return fmean(measure(each.found) for each in given), fmean(
+        measure(each.chance) for each in given
+    )
 
 
 def _paragraph(summary: Summary, studies: list[AttentionStudy]) -> str:
     questions = studies[0].questions
     numbers = range(len(questions))
     pairs = {
-        name: [_mean((a.attention for a in _answers(studies, n)), share) for n in numbers]
-        for name, share in MEASURES.items()
+        name: [_mean((a.attention for a in _answers(studies, n)), measure) for n in numbers]
+        for name, measure in MEASURES.items()
     }
-    found = {name: [pair for pair in each if pair is not None] for name, each in pairs.items()}
-    said = {
+    measured = {name: [pair for pair in each if pair is not None] for name, each in pairs.items()}
+    texts = {
         name: (
             f"{_percent(fmean(f for f, _ in each))}, against "
             f"{_percent(fmean(c for _, c in each))} by chance and "
             f"{_percent(fmean(MEASURES[name](q.everyone) for q in questions))} among all entities; "
             f"above chance on {sum(f > c for f, c in each)} of {len(each)}"
         )
-        for name, each in found.items()
+        for name, each in measured.items()
     }
     answers = [answer for n in numbers for answer in _answers(studies, n)]
     influence = _mean((a.influence for a in answers), MEASURES["tails"])
@@ -150,8 +152,8 @@ def _paragraph(summary: Summary, studies: list[AttentionStudy]) -> str:
         more = f" By influence, {by_influence} are tails ({by_chance} by chance)."
     return (
         f"**On {summary.experiment.dataset}, of the {studies[0].num_attended} entities that a test "
-        f"answer attends to most, the share of tails is {said['tails']} questions.** The share of "
-        f"answers is {said['answers']}. Tails by layer, first to last: {by_layer}.{more} Of the "
+        f"answer attends to most, the share of tails is {texts['tails']} questions.** The share of "
+        f"answers is {texts['answers']}. Tails by layer, first to last: {by_layer}.{more} Of the "
         f"{len(answers)} test answers {sum(a.rank <= 10 for a in answers)} are among the model's "
         "ten best, known ones set aside."
     )
@@ -174,20 +176,20 @@ def _in_common(study: AttentionStudy) -> str:
 
 
 def _tables(ready: list[tuple[Summary, list[AttentionStudy]]]) -> str:
-    shares: list[Sequence[str]] = []
+    fractions: list[Sequence[str]] = []
     best: list[Sequence[str]] = []
     for summary, studies in ready:
         for number, question in enumerate(studies[0].questions):
             name = linked(summary, _asked(question))
             answers = _answers(studies, number)
-            shares.append(
+            fractions.append(
                 (
                     name,
                     str(len(question.answers)),
                     *(
                         cell
-                        for share in MEASURES.values()
-                        for cell in _share_cells(question, answers, share)
+                        for measure in MEASURES.values()
+                        for cell in _fraction_cells(question, answers, measure)
                     ),
                 )
             )
@@ -200,22 +202,24 @@ def _tables(ready: list[tuple[Summary, list[AttentionStudy]]]) -> str:
     about = "\nThe model's best answers that the training graph does not hold; true ones in bold:\n"
     return "\n".join(
         [
-            markdown_table(header, shares),
+            markdown_table(header, fractions),
             about,
             markdown_table(("question", "best test answer, rank", "best answers"), best, names=3),
         ]
     )
 
 
-def _share_cells(question: QuestionStudy, answers: list[AnswerStudy], share: Share) -> list[str]:
-    attended = _mean((answer.attention for answer in answers), share)
-    influence = _mean((answer.influence for answer in answers), share)
+def _fraction_cells(
+    question: QuestionStudy, answers: list[AnswerStudy], measure: Measure
+) -> list[str]:
+    attended = _mean((answer.attention for answer in answers), measure)
+    influence = _mean((answer.influence for answer in answers), measure)
     assert attended is not None
     return [
         f"**{_percent(attended[0])}**",
         "-" if influence is None else _percent(influence[0]),
         _percent(attended[1]),
-        _percent(share(question.everyone)),
+        _percent(measure(question.everyone)),
     ]
 
 
@@ -224,7 +228,9 @@ def _candidate(candidate: Candidate) -> str:
     return name if candidate.truth == "none" else f"**{name}**"
 
 
-def _percent(share: float) -> str:
-    if 0 < share < 0.001:
+def _percent(fraction: float) -> str:
+    if 0 < fraction < 0.001:
         return "<0.1%"
-    return f"{100 * share:.0f}%" if share == 0 or share >= 0.01 else f"{100 * share:.1f}%"
+    return (
+        f"{100 * fraction:.0f}%" if fraction == 0 or fraction >= 0.01 else f"{100 * fraction:.1f}%"
+    )

@@ -94,7 +94,7 @@ def speed_cell(summary: Summary) -> str:
 
 
 def estimate_cell(estimate: Estimate | None, *, sign: bool = False, absent: str = NOT_YET) -> str:
-    """Returns an estimate, or what stands for none."""
+    """Returns an estimate, or the text for none."""
     return estimate.text(sign=sign) if estimate else absent
 
 

@@ -23,7 +23,7 @@ NEAR = 0.01  # of MRR or AUROC: what counts as met
 
 
 class Headline(NamedTuple):
-    """What stands for the experiments of a table."""
+    """The metric that a table of the paper is summed up by, and where it is reported."""
 
     metric: str
     section: str
@@ -61,7 +61,7 @@ def _difference(summary: Summary) -> float | None:
 
 def _published(summaries: list[Summary]) -> dict[str, list[Summary]]:
     """The experiments with a figure in the paper, by table."""
-    found = {
+    by_table = {
         table: [
             s
             for s in summaries
@@ -69,11 +69,11 @@ def _published(summaries: list[Summary]) -> dict[str, list[Summary]]:
         ]
         for table, headline in HEADLINES.items()
     }
-    return {table: of_table for table, of_table in found.items() if of_table}
+    return {table: of_table for table, of_table in by_table.items() if of_table}
 
 
 def _sentence(summaries: list[Summary]) -> str:
-    of_paper = [s for found in _published(summaries).values() for s in found]
+    of_paper = [s for members in _published(summaries).values() for s in members]
     gaps = [gap for s in of_paper if (gap := _difference(s)) is not None]
     if not gaps:
         return "None of the paper's figures has been made again yet.\n"
@@ -97,8 +97,8 @@ def _table(summaries: list[Summary]) -> str:
         "worst",
     )
     rows: list[Sequence[str]] = []
-    for table, found in _published(summaries).items():
-        gaps = [gap for s in found if (gap := _difference(s)) is not None]
+    for table, members in _published(summaries).items():
+        gaps = [gap for s in members if (gap := _difference(s)) is not None]
         cells = ["-"] * 5
         if gaps:
             cells = [
@@ -110,7 +110,7 @@ def _table(summaries: list[Summary]) -> str:
             ]
         has_section = any(s.results for s in summaries if s.experiment.table == table)
         title = _title(HEADLINES[table], linked=has_section)
-        rows.append((title, str(len(found)), str(len(gaps)), *cells))
+        rows.append((title, str(len(members)), str(len(gaps)), *cells))
     return markdown_table(header, rows)
 
 
@@ -157,7 +157,7 @@ def _draw_line(left: Any, right: Any, row: float, summary: Summary) -> None:
 
 
 def _rows(summaries: list[Summary]) -> list[float]:
-    """Where each line stands, from the top down, with a gap between tables."""
+    """The height of each line, from the top down, with a gap between tables."""
     rows = [0.0]
     for before, summary in pairwise(summaries):
         same = before.experiment.table == summary.experiment.table

@@ -68,12 +68,12 @@ def write_report(experiments: Mapping[str, Experiment], store: ResultStore, fold
     ]
     waiting: list[str] = []
     for table in TABLES:
-        own = [summary for summary in summaries if summary.experiment.table == table]
-        if not own:
+        members = [summary for summary in summaries if summary.experiment.table == table]
+        if not members:
             continue
-        section = BUILDERS[table](own, pictures)
-        left = not_yet_run(own)
-        if any(summary.results for summary in own):
+        section = BUILDERS[table](members, pictures)
+        left = not_yet_run(members)
+        if any(summary.results for summary in members):
             parts.append(section.markdown(with_picture=drawing))
             parts += [f"Not yet run: {left}.\n"] if left else []
         else:

@@ -165,7 +165,7 @@ def _draw_paths(left: Any, right: Any, summary: Summary) -> None:
     dropped = dropped_rows(summary)
     several = dropped and dropped[0][1].deviation is not None
     right.errorbar(
-        [100 * share for share, _ in dropped],
+        [100 * fraction for fraction, _ in dropped],
         [estimate.mean for _, estimate in dropped],
         yerr=[estimate.deviation for _, estimate in dropped] if several else None,
         color=color,
@@ -189,14 +189,14 @@ def length_rows(summary: Summary) -> list[tuple[str, int, Estimate | None]]:
 
 
 def dropped_rows(summary: Summary) -> list[tuple[float, Estimate]]:
-    """Returns MRR by the share of facts that were dropped."""
+    """Returns MRR by the fraction of facts that was dropped."""
     tables = [r.study["by_dropped"] for r in summary.results if r.study]
-    found: list[tuple[float, Estimate]] = []
+    rows: list[tuple[float, Estimate]] = []
     for same in zip(*tables, strict=True):
         estimate = Estimate.of(row["mrr"] for row in same)
         if estimate is not None:
-            found.append((same[0]["dropped"], estimate))
-    return found
+            rows.append((same[0]["dropped"], estimate))
+    return rows
 
 
 def draw_selection(summaries: list[Summary], path: Path) -> Path:
@@ -232,9 +232,9 @@ def draw_bound(summaries: list[Summary], path: Path) -> Path:
         study = summary.results[0].study
         assert study is not None
         errors = sorted(error for _, error in study["sample"])
-        shares = [100 * (number + 1) / len(errors) for number in range(len(errors))]
+        percent = [100 * (number + 1) / len(errors) for number in range(len(errors))]
         label = f"{summary.experiment.dataset}, {study['num_entities']:,} entities"
-        right.plot(errors, shares, label=label)
+        right.plot(errors, percent, label=label)
     right.set_xlim(0, 0.75)
     right.set_xlabel("error of a pair of entities, trained model")
     right.set_ylabel("% of pairs with less")

@@ -210,19 +210,20 @@ def _by_reach(summary: Summary) -> dict[str, tuple[float, int]]:
         [row for row in lengths if row[0] not in {*is_short, "none"}],
         [row for row in lengths if row[0] == "none"],
     )
-    found: dict[str, tuple[float, int]] = {}
+    figures: dict[str, tuple[float, int]] = {}
     for name, rows in zip(REACHES, chosen, strict=True):
         count = sum(number for _, number, _ in rows)
         total = sum(number * estimate.mean for _, number, estimate in rows if estimate is not None)
         if count:
-            found[name] = (total / count, count)
-    return found
+            figures[name] = (total / count, count)
+    return figures
 
 
 def _reach_cells(summary: Summary) -> list[str]:
-    found = _by_reach(summary)
+    figures = _by_reach(summary)
     return [
-        f"{found[name][0]:.3f} ({found[name][1]})" if name in found else "-" for name in REACHES
+        f"{figures[name][0]:.3f} ({figures[name][1]})" if name in figures else "-"
+        for name in REACHES
     ]
 
 
@@ -236,19 +237,19 @@ def _attention_gains(groups: dict[str, list[Summary]]) -> list[str]:
         one, other = (_figures(by_name[name]) for name in ("attention", "no_attention"))
         for name in one.keys() & other.keys():
             gains[name].append(one[name] - other[name])
-    said = [f"{name} {fmean(each):+z.3f}" for name, each in gains.items() if each]
-    if not said:
+    by_reach = [f"{name} {fmean(each):+z.3f}" for name, each in gains.items() if each]
+    if not by_reach:
         return []
     many = counted(len(gains["all facts"]), "data set")
-    return [f"**Attention's gain in MRR, mean over {many}:** {'; '.join(said)}."]
+    return [f"**Attention's gain in MRR, mean over {many}:** {'; '.join(by_reach)}."]
 
 
 def _figures(summary: Summary) -> dict[str, float]:
     overall = summary.estimate("mrr")
-    found = {name: mrr for name, (mrr, _) in _by_reach(summary).items()}
+    figures = {name: mrr for name, (mrr, _) in _by_reach(summary).items()}
     half = dict(pictures.dropped_rows(summary)).get(0.5)
     named = {"all facts": overall, "half dropped": half}
-    return found | {name: estimate.mean for name, estimate in named.items() if estimate}
+    return figures | {name: estimate.mean for name, estimate in named.items() if estimate}
 
 
 def _half_dropped(summary: Summary) -> str:
@@ -265,13 +266,13 @@ def _expressivity(summary: Summary) -> str:
     )
     if not studies:
         return f"{start}: {NOT_YET}."
-    told = sum(study["pairs_told_apart_by_ra_wl2"] for study in studies)
+    pairs = sum(study["pairs_told_apart_by_ra_wl2"] for study in studies)
     also = sum(study["of_these_by_the_layer"] for study in studies)
     beyond = {
         key: sum(s["beyond_paths"][key] for s in studies) for key in studies[0]["beyond_paths"]
     }
     return (
-        f"{start} ({counted(len(studies), 'seed')}): of {told:,} pairs of entities that RA-WL2 "
+        f"{start} ({counted(len(studies), 'seed')}): of {pairs:,} pairs of entities that RA-WL2 "
         f"tells apart, the layer tells {also:,} apart (smallest difference "
         f"{min(study['smallest_difference'] for study in studies):.0e}). Of {beyond['pairs']:,} "
         "entities that no path links to the head, in graphs that differ around the head, RA-WL2 "

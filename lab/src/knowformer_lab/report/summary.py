@@ -22,10 +22,10 @@ class Estimate:
     @classmethod
     def of(cls, values: Iterable[float]) -> "Estimate | None":
         """Returns the estimate from values, or None if there are none."""
-        found = list(values)
-        if not found:
+        sample = list(values)
+        if not sample:
             return None
-        return cls(fmean(found), stdev(found) if len(found) > 1 else None, len(found))
+        return cls(fmean(sample), stdev(sample) if len(sample) > 1 else None, len(sample))
 
     def text(self, *, sign: bool = False) -> str:
         """Returns it as it is printed: 0.733 ± 0.004."""

@@ -96,8 +96,8 @@ def layers(summaries: list[Summary], folder: Path) -> Section:
     maps: dict[str, dict[str, float]] = {}
     rows: list[Sequence[str]] = []
     for group, members in by_group(summaries).items():
-        found = {s.experiment.variant: s.estimate("mrr") for s in members}
-        ours = {name: estimate.mean for name, estimate in found.items() if estimate}
+        estimates = {s.experiment.variant: s.estimate("mrr") for s in members}
+        ours = {name: estimate.mean for name, estimate in estimates.items() if estimate}
         theirs = {s.experiment.variant: s.published("mrr") for s in members}
         paper = {name: value for name, value in theirs.items() if value is not None}
         for title, scores in ((f"{group}, ours", ours), (f"{group}, paper", paper)):
@@ -237,10 +237,10 @@ def _against_paper(summaries: list[Summary], name: str = "mrr") -> list[str]:
     if not gaps:
         return []
     near = sum(gap >= -NEAR for gap in gaps)
-    spread = f"; differences run from {min(gaps):+z.3f} to {max(gaps):+z.3f}" if gaps[1:] else ""
+    extremes = f"; differences run from {min(gaps):+z.3f} to {max(gaps):+z.3f}" if gaps[1:] else ""
     return [
         f"**The paper's {name.upper()} is met on {near} of {len(gaps)} data sets**, that is "
-        f"reached or missed by at most {NEAR:g}{spread}."
+        f"reached or missed by at most {NEAR:g}{extremes}."
     ]
 
 

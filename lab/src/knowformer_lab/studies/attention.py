@@ -1,15 +1,15 @@
 """Kind attention: what the answers to given questions attend to, and whether that is a pattern.
 
 The paper shows, for five questions, the ten entities that an answer attends to most, and says that
-they are of its kind: nutrients of an egg attend to nutrients of an egg. Two shares measure that,
+they are of its kind: nutrients of an egg attend to nutrients of an egg. Two fractions measure that,
 for every test answer to a question (h, r, ?). Of the entities attended to most, how many are
 
     answers   other known answers of the same question: r(h, w) is a fact
     tails     known tails of the same relation: r(x, w) is a fact for some x
 
 Query prototypes as the paper defines them, entities that share a neighbour by r, lie between the
-two. Chance is the same share among entities with about as many facts: attention that goes to well
-connected entities alone does no better. Known facts are those of all splits.
+two. Chance is the same fraction among entities with about as many facts: attention that goes to
+well-connected entities alone does no better. Known facts are those of all splits.
 """
 
 from collections.abc import Callable
@@ -68,7 +68,7 @@ class Attended(Named):
     """What it is besides: another answer of the question, a tail of the relation, or neither."""
 
 
-class Shares(_Record):
+class Fractions(_Record):
     """How many of some entities are known answers of the question, and tails of the relation."""
 
     answers: float
@@ -76,10 +76,10 @@ class Shares(_Record):
 
 
 class Compared(_Record):
-    """Shares of the entities attended to most, and of entities with as many facts."""
+    """Fractions of the entities attended to most, and of entities with as many facts."""
 
-    found: Shares
-    chance: Shares
+    found: Fractions
+    chance: Fractions
 
 
 class AnswerStudy(Named):
@@ -100,7 +100,7 @@ class QuestionStudy(_Record):
     head: Named
     relation: Named
     published_as: str | None
-    everyone: Shares
+    everyone: Fractions
     """Of all entities of the graph but an answer: what attention that knows nothing would find."""
     best: list[Candidate]
     answers: list[AnswerStudy]
@@ -137,7 +137,7 @@ def find_questions(dataset: Dataset, asked: list[AskedQuestion]) -> list[FoundQu
     """
     entities, relations = dataset.test.graph.entities, dataset.test.graph.relations
     facts = dataset.test.facts
-    found: list[FoundQuestion] = []
+    questions: list[FoundQuestion] = []
     for question in asked:
         head = dataset.labels.find_entity(question.head, entities)
         relation = dataset.labels.find_relation(question.relation, relations)
@@ -147,8 +147,8 @@ def find_questions(dataset: Dataset, asked: list[AskedQuestion]) -> list[FoundQu
                 f"Expected a question with test facts in {dataset.name}, got ({question.head}, "
                 f"{question.relation}, ?), which has none. Ask for another head or relation."
             )
-        found.append(FoundQuestion(question, head, relation, answers))
-    return found
+        questions.append(FoundQuestion(question, head, relation, answers))
+    return questions
 
 
 def measure_attention(
@@ -253,7 +253,7 @@ class _OneQuestion:
             head=self._named(question.head),
             relation=Named(entity=relation, label=self._dataset.labels.relation(relation)),
             published_as=question.asked.published_as,
-            everyone=self._shares(torch.ones_like(self._known), first.answer),
+            everyone=self._fractions(torch.ones_like(self._known), first.answer),
             best=self._best(),
             answers=[
                 self._answer(each, rank)
@@ -309,14 +309,14 @@ class _OneQuestion:
         ]
 
     def _compared(self, entities: list[int], answer: int) -> Compared:
-        found = torch.zeros_like(self._known)
-        found[entities] = True
-        equals = [self._shares(self._equals(w, answer), answer) for w in entities]
-        chance = Shares(
-            answers=sum(shares.answers for shares in equals) / len(equals),
-            tails=sum(shares.tails for shares in equals) / len(equals),
+        attended = torch.zeros_like(self._known)
+        attended[entities] = True
+        equals = [self._fractions(self._equals(w, answer), answer) for w in entities]
+        chance = Fractions(
+            answers=sum(each.answers for each in equals) / len(equals),
+            tails=sum(each.tails for each in equals) / len(equals),
         )
-        return Compared(found=self._shares(found, answer), chance=chance)
+        return Compared(found=self._fractions(attended, answer), chance=chance)
 
     def _equals(self, entity: int, answer: int) -> Bool[Tensor, " V"]:
         """The other entities whose number of facts is nearest, with all that tie for last."""
@@ -325,10 +325,10 @@ class _OneQuestion:
         num_others = min(NUM_EQUALS, int(apart.isfinite().sum()))
         return apart <= apart.kthvalue(num_others).values
 
-    def _shares(self, among: Bool[Tensor, " V"], answer: int) -> Shares:
+    def _fractions(self, among: Bool[Tensor, " V"], answer: int) -> Fractions:
         others = among.clone()
         others[answer] = False
-        return Shares(
+        return Fractions(
             answers=self._known[others].double().mean().item(),
             tails=self._is_tail[others].double().mean().item(),
         )

@@ -103,11 +103,11 @@ def study_paths(experiment: Experiment, run: TrainedRun, progress: Progress | No
         row = {"length": length, "num_facts": int(at.sum()) // 2, **rank_metrics(ranks[at])}
         by_length.append(row)
     by_dropped: list[dict[str, Any]] = []
-    for share in options.dropped:
-        thinner = with_facts_dropped(split, share, seed=seed)
+    for fraction in options.dropped:
+        thinner = with_facts_dropped(split, fraction, seed=seed)
         scorer = Scorer(reasoner.model, thinner.graph, seed=seed, threads=threads)
         metrics = rank_metrics(rank_split(scorer, thinner)[0].realistic)
-        by_dropped.append({"dropped": share, "facts_left": len(thinner.graph.facts), **metrics})
+        by_dropped.append({"dropped": fraction, "facts_left": len(thinner.graph.facts), **metrics})
     return Measured(report, {"by_length": by_length, "by_dropped": by_dropped})
 
 
@@ -152,7 +152,7 @@ def shortest_path_lengths(
 ) -> Int[Tensor, " F"]:
     """Returns the edges on the shortest path from head to tail, in any direction.
 
-    Paths of ``max_length`` edges and more count as ``max_length``; 0 stands where there is none.
+    Paths of ``max_length`` edges and more count as ``max_length``; 0 means that there is none.
     """
     evidence = EvidenceGraph(graph.adjacency)
     lengths = torch.zeros(len(facts), dtype=torch.long)
@@ -163,10 +163,10 @@ def shortest_path_lengths(
     return lengths
 
 
-def with_facts_dropped(split: Split, share: float, *, seed: int) -> Split:
-    """Returns the split with a share of its graph's facts left out, the same first ones always."""
+def with_facts_dropped(split: Split, fraction: float, *, seed: int) -> Split:
+    """Returns the split with facts of its graph dropped: the same first ones for any fraction."""
     facts = split.graph.facts
     order = torch.randperm(len(facts), generator=generator(seed, "dropped_facts"))
-    left = order[round(share * len(facts)) :].sort().values
+    left = order[round(fraction * len(facts)) :].sort().values
     graph = KnowledgeGraph(split.graph.entities, split.graph.relations, facts[left])
     return replace(split, graph=graph)

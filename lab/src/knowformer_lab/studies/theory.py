@@ -197,21 +197,21 @@ def measure_expressivity(*, seed: int, num_graphs: int, rounds: int = 3) -> dict
         adjacency = random_adjacency(seed, number)
         colours = ra_wl2(adjacency, 0, rounds=rounds, palette=palette)
         views.append((colours, entity_scores(model, adjacency, 0)))
-    told, alike = _Gaps(), _Gaps()
+    distinct, alike = _Gaps(), _Gaps()
     for colours, scores in views:
         for u, w in combinations(range(len(colours)), 2):
-            kind = told if colours[u] != colours[w] else alike
+            kind = distinct if colours[u] != colours[w] else alike
             kind.add(abs((scores[u] - scores[w]).item()))
     for (colours, scores), (other_colours, other_scores) in combinations(views, 2):
         for u, w in product(range(len(colours)), repeat=2):
             if colours[u] != other_colours[w]:
-                told.add(abs((scores[u] - other_scores[w]).item()))
+                distinct.add(abs((scores[u] - other_scores[w]).item()))
     return {
         "num_graphs": num_graphs,
         "rounds": rounds,
-        "pairs_told_apart_by_ra_wl2": told.count,
-        "of_these_by_the_layer": told.apart,
-        "smallest_difference": told.smallest,
+        "pairs_told_apart_by_ra_wl2": distinct.count,
+        "of_these_by_the_layer": distinct.apart,
+        "smallest_difference": distinct.smallest,
         "pairs_alike_in_one_graph": alike.count,
         "of_these_told_apart_by_the_layer": alike.apart,
         "beyond_paths": _beyond_paths(seed, num_graphs, rounds),

@@ -19,7 +19,6 @@ from knowformer.runs.folder import (
     load_run_dataset,
     read_metrics,
     save_calibration,
-    save_validated_weights,
     save_weights,
     sole_trainer,
     start_run,
@@ -28,7 +27,7 @@ from knowformer.runs.folder import (
 from knowformer.storage.atomic_files import remove_partial_files
 from knowformer.training.config import RunConfig
 from knowformer.training.events import Event, ValidationEvent, read_events
-from knowformer.training.loop import Trainer
+from knowformer.training.loop import OnValidation, Trainer
 from knowformer.training.plan import choose_batch_size
 from knowformer.training.settings_file import build_config, flat_settings, recommended_settings
 
@@ -42,7 +41,7 @@ def train(
     config: RunConfig | None = None,
     resume: bool = False,
     on_event: Callable[[Event], None] | None = None,
-    keep_validations: bool = False,
+    on_validation: OnValidation | None = None,
     calibrate: bool = True,
 ) -> Reasoner:
     """Trains a model and leaves a run folder behind.
@@ -54,8 +53,7 @@ def train(
         config: the settings; by default those recommended for the graph.
         resume: resume the run in ``out`` if there is one; its settings must be the same.
         on_event: called with each event of the run.
-        keep_validations: keep the weights of every validation, not only those chosen; see
-            ``runs.folder.load_validated_weights``.
+        on_validation: called after each validation with the model as validated and the event.
         calibrate: fit probabilities to the validation facts once training is over.
 
     Returns:
@@ -82,8 +80,8 @@ def train(
             dataset,
             config,
             resume=resume,
-            keep_validations=keep_validations,
             on_event=on_event,
+            on_validation=on_validation,
         )
         if calibrate:
             _calibrate_once(folder, model, dataset, config, on_event)
@@ -96,8 +94,8 @@ def _run_to_its_end(
     config: RunConfig,
     *,
     resume: bool,
-    keep_validations: bool,
     on_event: Callable[[Event], None] | None,
+    on_validation: OnValidation | None,
 ) -> KnowFormer:
     """Trains from the start or from the last checkpoint, and returns the best checkpoint."""
     if resume:
@@ -107,16 +105,13 @@ def _run_to_its_end(
         save_weights(folder, model)
         update_metrics(folder, {"best_validation": _metrics(event)})
 
-    def keep(model: KnowFormer, event: ValidationEvent) -> None:
-        save_validated_weights(folder, model, event["step"])
-
     trainer = Trainer(
         training_splits(dataset, config),
         config,
         folder,
         on_event=on_event,
         on_best=save_best,
-        on_validated=keep if keep_validations else None,
+        on_validated=on_validation,
     )
     has_checkpoint = resume and (folder / "checkpoint.safetensors").exists()
     if on_event is not None and not has_checkpoint:

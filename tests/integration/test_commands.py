@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 import knowformer
 from knowformer.interfaces.cli import app
 from knowformer.runs import folder as run_folder
+from knowformer.training import settings_file
 
 METRIC_NAMES = {"mrr", "mr", "hits@1", "hits@3", "hits@10"}
 POLICIES = {"realistic", "optimistic", "pessimistic"}
@@ -366,3 +367,18 @@ def test_importing_the_library_is_silent_and_leaves_out_what_only_commands_need(
         [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=120
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_train_says_which_recommended_settings_it_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: list[str]
+):
+    advised = {"nations": {"model": {"num_random_features": 5, "hidden_dim": 32}}}
+    monkeypatch.setattr(settings_file, "_recommended", lambda: advised)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["train", "nations", "--out", "run", *tiny])
+    assert done.exit_code == 0, done.output
+    # The width was given explicitly, so it wins and is not spoken of.
+    note = "note: settings recommended for nations: model.num_random_features = 5\n"
+    assert note in done.stderr
+    stored = run_folder.load_config(tmp_path / "run").model
+    assert (stored.num_random_features, stored.hidden_dim) == (5, 8)

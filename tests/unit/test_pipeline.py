@@ -3,20 +3,29 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 
 from knowformer.data.dataset import Dataset, Split
 from knowformer.errors import BundleError, ConfigError
 from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.model.knowformer import KnowFormer
 from knowformer.pipeline import train, training_splits
 from knowformer.reasoner import Reasoner
+from knowformer.storage.tensor_files import read_tensors
 from knowformer.training.config import RunConfig
-from knowformer.training.events import Event
+from knowformer.training.events import Event, ValidationEvent, read_events
 from knowformer.training.settings_file import parse_config
 
 
 def config_of(**training: object) -> RunConfig:
     settings = {
-        "model": {"hidden_dim": 8, "num_layers": 1, "num_query_key_hops": 1, "num_value_hops": 1},
+        "model": {
+            "hidden_dim": 16,
+            "num_heads": 2,
+            "num_layers": 1,
+            "num_query_key_hops": 1,
+            "num_value_hops": 1,
+        },
         "training": {"max_epochs": 1, **training},
         "threads": 1,
     }
@@ -80,3 +89,28 @@ def test_other_settings_or_no_run_to_resume_are_refused(ring: Dataset, tmp_path:
     other = config_of(learning_rate=0.5)
     with pytest.raises(ConfigError, match=r"training\.learning_rate = 0\.005, got 0\.5"):
         train(ring, tmp_path / "run", config=other, resume=True)
+
+
+def test_every_validation_hands_out_the_weights_it_measured(ring: Dataset, tmp_path: Path) -> None:
+    weights: dict[int, dict[str, Tensor]] = {}
+
+    def keep(model: KnowFormer, event: ValidationEvent) -> None:
+        weights[event["step"]] = {key: value.clone() for key, value in model.state_dict().items()}
+
+    reasoner = train(
+        ring,
+        tmp_path,
+        config=config_of(max_epochs=3, batch_size=16),
+        on_validation=keep,
+        calibrate=False,
+    )
+    validated = [e for e in read_events(tmp_path / "events.jsonl") if e["kind"] == "validation"]
+    assert [event["step"] for event in validated] == list(weights)
+    assert len(weights) == 3
+    best = [event["step"] for event in validated if event["best"]][-1]
+    stored, _ = read_tensors(tmp_path / "model.safetensors")
+    for name, value in reasoner.model.state_dict().items():
+        assert torch.equal(value, stored[name])
+        assert torch.equal(value, weights[best][name])
+    assert not (tmp_path / "calibration.json").exists()
+    assert not [path for path in tmp_path.iterdir() if path.is_dir()]  # keeping is up to the caller

@@ -1,8 +1,5 @@
-"""The ``knowformer`` command. Exit codes: 0 good, 2 the input is at fault, 1 our fault."""
+"""The ``knowformer`` command."""
 
-import io
-import logging
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,9 +9,7 @@ from rich.markup import escape
 from knowformer import __version__
 from knowformer.data import catalog
 from knowformer.data.dataset import catalogue_name
-from knowformer.errors import KnowformerError
 from knowformer.interfaces.commands import answer, audit, calibrate, explain, import_data
-from knowformer.interfaces.commands.reproduce import reproduce_command
 from knowformer.interfaces.console import (
     GraphOption,
     JsonOption,
@@ -27,7 +22,8 @@ from knowformer.interfaces.console import (
     print_note,
     typed_command,
 )
-from knowformer.interfaces.hints import NoteFormatter, as_typed
+from knowformer.interfaces.entry import run_app
+from knowformer.interfaces.plugins import PluginGroup
 from knowformer.interfaces.progress import TrainingDisplay, counting_progress
 from knowformer.interfaces.render import datasets_tables
 from knowformer.interfaces.schemas import dataset_response
@@ -37,11 +33,11 @@ from knowformer.plots.learning_curve import HOW_TO_GET_PLOTS, can_draw
 from knowformer.plots.reliability_diagram import draw_reliability
 from knowformer.reasoner import Reasoner
 from knowformer.runs.folder import read_metrics, update_metrics
-from knowformer.system.allocator import keep_freed_memory
 from knowformer.training.config import RunConfig
 from knowformer.training.settings_file import build_config, recommended_settings
 
 app = typer.Typer(
+    cls=PluginGroup,
     help="Reason over knowledge graphs: train a KnowFormer, evaluate it, ask it questions.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -213,33 +209,11 @@ app.command("explain")(explain.command)
 app.command("calibrate")(calibrate.command)
 app.command("import")(import_data.command)
 app.command("audit")(audit.command)
-app.command("reproduce")(reproduce_command)
-
-
-def _show_log() -> None:
-    """Shows what the library has to say, such as that kernels are being compiled, on stderr."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(NoteFormatter())
-    logger = logging.getLogger("knowformer")
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
 
 
 def main() -> None:
-    """Runs the command; a user's mistake ends in one clear sentence, never in a traceback."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # as stderr is: no name ends a command
-    keep_freed_memory()
-    _show_log()
-    try:
-        app()
-    except KnowformerError as error:
-        said = as_typed(f"error: {error}")
-        err.print(said, style="red", markup=False, highlight=False, soft_wrap=True)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        err.print("stopped; the same command goes on from where it was ('train' with --resume)")
-        sys.exit(130)
+    """Runs ``knowformer``."""
+    run_app(app)
 
 
 if __name__ == "__main__":

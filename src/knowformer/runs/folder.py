@@ -10,14 +10,12 @@ calibration.json        scores to probabilities, if there were enough validation
 events.jsonl            the record of training
 learning_curve.png      its picture
 checkpoint.safetensors  what a resumed training goes on from
-validations/            weights of every validation, if they were asked for
 """
 
 import hashlib
 import json
 import logging
 import re
-import shutil
 import tomllib
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -28,7 +26,6 @@ from typing import Any
 import torch
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
-from torch import Tensor
 
 from knowformer.calibration.calibration import FORMAT_VERSION as CALIBRATION_VERSION
 from knowformer.calibration.calibration import Calibration
@@ -48,7 +45,6 @@ from knowformer.training.settings_file import parse_config, to_toml
 _logger = logging.getLogger(__name__)
 
 FORMAT_VERSION = 1
-VALIDATIONS_FOLDER = "validations"
 LOCK_FILE = ".training.lock"
 NUM_SETTINGS = re.compile(r"# (\d+) settings\n")
 """First line of config.toml: fewer than that, and the file was cut off."""
@@ -170,29 +166,6 @@ def _all_or_nothing(folder: Path) -> Generator[None]:
 def save_weights(folder: Path, model: KnowFormer) -> None:
     """Writes the weights atomically."""
     write_tensors(folder / "model.safetensors", model.state_dict())
-
-
-def save_validated_weights(folder: Path, model: KnowFormer, step: int) -> None:
-    """Writes the weights of one validation atomically, beside those of the others."""
-    write_tensors(_validated_path(folder, step), model.state_dict())
-
-
-def load_validated_weights(folder: Path, step: int) -> dict[str, Tensor]:
-    """Loads the weights that a run had at a validation.
-
-    Raises:
-        BundleError: they were not kept, or the file is broken.
-    """
-    return read_tensors(_validated_path(folder, step))[0]
-
-
-def remove_validated_weights(folder: Path) -> None:
-    """Removes the weights of all validations, if they were kept; those chosen stay."""
-    shutil.rmtree(folder / VALIDATIONS_FOLDER, ignore_errors=True)
-
-
-def _validated_path(folder: Path, step: int) -> Path:
-    return folder / VALIDATIONS_FOLDER / f"step{step:08d}.safetensors"
 
 
 def load_config(folder: Path) -> RunConfig:

@@ -8,8 +8,9 @@ from torch import Tensor
 
 from knowformer.data.dataset import Dataset
 from knowformer.errors import ConfigError
+from knowformer.evaluation.bootstrap import CONFIDENCE
 from knowformer.evaluation.evaluate import Progress
-from knowformer.explanation.check.curves import CONFIDENCE, CurveCollector, FaithfulnessReport
+from knowformer.explanation.check.curves import CurveCollector, FaithfulnessReport
 from knowformer.explanation.find.evidence import EvidenceFinder
 from knowformer.graph.inverse import with_inverse_facts
 from knowformer.model.knowformer import KnowFormer

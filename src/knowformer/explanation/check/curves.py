@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
+from knowformer.evaluation.bootstrap import bootstrap_interval
 from knowformer.explanation.check.faithfulness import Ask, RandomEvidence, Removal, standing
 from knowformer.explanation.explanation import EvidenceKind, Standing, verdict_on
 from knowformer.explanation.find.evidence import Evidence, EvidenceFinder
@@ -23,8 +24,6 @@ from knowformer.tables import Cell, Column, TableView, Tabular
 
 PATH_COUNTS = (1, 2, 3, 5)
 ENTITY_COUNTS = (1, 2, 5, 10)
-NUM_RESAMPLES = 2_000
-CONFIDENCE = 0.95
 
 Mode = Literal["deletion", "insertion"]
 Measure = Literal["log_odds", "score", "probability", "reciprocal_rank"]
@@ -209,7 +208,7 @@ class CurveCollector:
         for size, rows in by_size.items():
             named = np.array([row.named[number] for row in rows])
             at_random = np.array([row.at_random[number] for row in rows])
-            low, high = _interval(named - at_random, derive_seed(self._seed, "bootstrap"))
+            low, high = bootstrap_interval(named - at_random, seed=self._seed)
             points.append(
                 CurvePoint(
                     size=size,
@@ -249,13 +248,3 @@ def _cases(finder: EvidenceFinder, prediction: Prediction, evidence: Evidence) -
 
 def _measures(found: Standing) -> Floats:
     return np.array([found.log_odds, found.score, found.probability, 1 / found.rank])
-
-
-def _interval(differences: Floats, seed: int) -> tuple[float, float]:
-    """Returns a percentile bootstrap interval of the mean."""
-    random = np.random.default_rng(seed)
-    size = len(differences)
-    means = [differences[random.integers(size, size=size)].mean() for _ in range(NUM_RESAMPLES)]
-    tail = 50 * (1 - CONFIDENCE)
-    low, high = np.percentile(means, [tail, 100 - tail])
-    return float(low), float(high)

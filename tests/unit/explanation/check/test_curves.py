@@ -1,6 +1,5 @@
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -14,7 +13,6 @@ from knowformer.explanation.check.curves import (
     MODES,
     PATH_COUNTS,
     FaithfulnessReport,
-    _interval,
 )
 from knowformer.explanation.show.picture import draw_curves
 from knowformer.model.config import ModelConfig
@@ -74,13 +72,3 @@ def test_a_report_becomes_json_a_table_and_a_picture(
     assert report.verdicts()[-1].startswith("the 10 most attended entities ")
     draw_curves(report, tmp_path / "curves.svg")
     assert b"<!-- paths, deletion -->" in (tmp_path / "curves.svg").read_bytes()
-
-
-def test_an_interval_holds_the_mean_and_narrows_with_more_predictions() -> None:
-    random = np.random.default_rng(0)
-    few, many = random.normal(1.0, 1.0, size=20), random.normal(1.0, 1.0, size=2000)
-    (low, high), (lower, higher) = _interval(few, 0), _interval(many, 0)
-    assert low < few.mean() < high
-    assert lower < 1.0 < higher
-    assert higher - lower < (high - low) / 4
-    assert _interval(few, 0) == (low, high)

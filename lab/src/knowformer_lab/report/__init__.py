@@ -1,0 +1,1 @@
+"""RESULTS.md and its pictures, from result files alone."""

@@ -1,1 +1,0 @@
-"""The paper's experiments as files: found, run, stored and reported."""

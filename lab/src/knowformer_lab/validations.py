@@ -8,7 +8,7 @@ from torch import Tensor
 
 from knowformer.model.knowformer import KnowFormer
 from knowformer.storage.tensor_files import read_tensors, write_tensors
-from knowformer.training.events import Event
+from knowformer.training.events import ValidationEvent
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class ValidationWeights:
         """Whether the run keeps the weights of its validations."""
         return self.folder.is_dir()
 
-    def save(self, model: KnowFormer, event: Event) -> None:
+    def save(self, model: KnowFormer, event: ValidationEvent) -> None:
         """Writes the weights of one validation; a callback of ``knowformer.train``."""
         write_tensors(self._path(event["step"]), model.state_dict())
 

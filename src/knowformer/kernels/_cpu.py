@@ -245,8 +245,8 @@ class _Input(Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> Any:
-        gradient = gradients[0].contiguous()
+    def backward(ctx: Any, *grad_outputs: Tensor) -> Any:
+        gradient = grad_outputs[0].contiguous()
         states, extra, vectors, matrices = ctx.saved_tensors
         d_states = None if states is None else torch.empty_like(states)
         d_extra, d_vectors, d_matrices = map(torch.zeros_like, (extra, vectors, matrices))
@@ -320,8 +320,8 @@ class _Hops(Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> Any:
-        gradient = gradients[0].contiguous()
+    def backward(ctx: Any, *grad_outputs: Tensor) -> Any:
+        gradient = grad_outputs[0].contiguous()
         view, norm, num_hops, num_sets = ctx.rest
         saved, rest = ctx.saved_tensors[: 2 * num_hops], ctx.saved_tensors[2 * num_hops :]
         relations, packed = rest[:num_sets], rest[num_sets:]
@@ -401,8 +401,8 @@ class _Attend(Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> Any:
-        gradient = gradients[0].contiguous()
+    def backward(ctx: Any, *grad_outputs: Tensor) -> Any:
+        gradient = grad_outputs[0].contiguous()
         states, query_key, values, vectors, matrices, sums = ctx.saved_tensors
         arguments, num_heads = ctx.rest
         width = states.shape[-1]
@@ -469,8 +469,8 @@ class _Score(Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> Any:
-        gradient = gradients[0].contiguous()
+    def backward(ctx: Any, *grad_outputs: Tensor) -> Any:
+        gradient = grad_outputs[0].contiguous()
         states, vectors, matrices = ctx.saved_tensors
         d_states, d_vectors, d_matrices = (
             torch.empty_like(states), torch.zeros_like(vectors), torch.zeros_like(matrices)

@@ -236,9 +236,9 @@ class _WeightedSums(torch.autograd.Function):
 
     @staticmethod
     def backward(
-        ctx: Any, *gradients: Float[Tensor, "V D"]
+        ctx: Any, *grad_outputs: Float[Tensor, "V D"]
     ) -> tuple[Float[Tensor, "M D"], Float[Tensor, " E"], None]:
-        gradient = gradients[0]
+        gradient = grad_outputs[0]
         messages, weights = ctx.saved_tensors
         edges: Edges = ctx.edges
         of_messages = _sum_rows(

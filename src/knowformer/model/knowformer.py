@@ -20,7 +20,7 @@ from knowformer.model.config import ModelConfig
 from knowformer.model.layer import KnowFormerLayer
 from knowformer.model.message_passing import Hop
 from knowformer.model.relation_encoder import TableEncoder, encode_invariantly
-from knowformer.model.run import run
+from knowformer.model.run import Probe, run
 from knowformer.model.streams import QueryKeyStream, ValueStream
 from knowformer.model.weights import ModelWeights, select_queries
 
@@ -52,6 +52,7 @@ class KnowFormer(nn.Module):
         *,
         identity_noise: Float[Tensor, "L V N"],
         dropout: np.random.Generator | None = None,
+        probe: Probe | None = None,
     ) -> Float[Tensor, " N"]:
         """Returns the score of every row of the view: logits, higher is better.
 
@@ -60,11 +61,13 @@ class KnowFormer(nn.Module):
             relations: the queries' relations.
             identity_noise: of the view's entities.
             dropout: draws what is dropped; without it nothing is.
+            probe: looks into the run.
         """
         distinct: Tensor
         distinct, of_query = torch.unique(relations, return_inverse=True)
         vectors = select_queries(encode_invariantly(self.encoder, distinct), of_query)
-        return run(self.pack(identity_noise), view, vectors, self.backend, dropout=dropout)
+        weights = self.pack(identity_noise)
+        return run(weights, view, vectors, self.backend, dropout=dropout, probe=probe)
 
     def pack(self, identity_noise: Float[Tensor, "L V N"]) -> ModelWeights:
         """Returns the weights in the form that kernels take, for entities with this noise."""

@@ -241,7 +241,9 @@ class _OneQuestion:
         """Ranks the test answers, then follows the attention of each; calls ``tick`` after each."""
         question = self._question
         rows = torch.zeros(len(question.answers), dtype=torch.long)
-        ranks = filtered_ranks(self._scores, self._known[None], rows, question.answers).realistic
+        known = self._known.nonzero().squeeze(1)
+        of_query = (torch.zeros_like(known), known)
+        ranks = filtered_ranks(self._scores, of_query, rows, question.answers).realistic
         order = torch.argsort(ranks, stable=True)
         followed: list[_Followed] = []
         for answer in question.answers[order].tolist():
@@ -285,7 +287,8 @@ class _OneQuestion:
         )
 
     def _best(self) -> list[Candidate]:
-        scores = self._scores[0].masked_fill(self._answers_in(self._split.graph.facts), -torch.inf)
+        seen = self._answers_in(self._split.graph.facts)
+        scores = self._scores.dense()[0].masked_fill(seen, -torch.inf)
         best = torch.argsort(scores, descending=True, stable=True)[:NUM_BEST].tolist()
         asked_for = set(self._question.answers.tolist())
         return [

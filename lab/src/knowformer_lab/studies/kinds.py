@@ -12,8 +12,9 @@ from knowformer.data.dataset import Split
 from knowformer.evaluation.evaluate import evaluate, predict_links, rank_split
 from knowformer.evaluation.metrics import rank_metrics
 from knowformer.evaluation.report import EvaluationReport
-from knowformer.explanation.find.evidence_graph import UNREACHED, EvidenceGraph
+from knowformer.explanation.find.evidence_graph import EvidenceGraph
 from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.graph.traversal import UNREACHED
 from knowformer.scoring.scorer import Scorer
 from knowformer.seeding import generator
 from knowformer_lab.experiment import Experiment, Kind

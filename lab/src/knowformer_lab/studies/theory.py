@@ -16,15 +16,15 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.functional import normalize
 
 from knowformer.data.dataset import Split
 from knowformer.graph.adjacency import Adjacency
 from knowformer.graph.inverse import num_with_inverses
-from knowformer.kernels.interface import AttendWeights, Dropout
+from knowformer.kernels.interface import QueryView, queries_and_keys
 from knowformer.model.config import ModelConfig
 from knowformer.model.knowformer import KnowFormer, initialize
 from knowformer.model.noise import identity_noise
+from knowformer.model.run import Probe
 from knowformer.seeding import generator
 
 LARGEST_ERROR = torch.e - 2  # of |1 + s - exp(s)| on [-1, 1], at s = 1
@@ -49,56 +49,24 @@ def error_bound(s: Float[Tensor, " P"]) -> Float[Tensor, " P"]:
     return remainder_place(s).exp() / 2
 
 
-class _Recorder:
-    """A backend that notes the cosines of queries and keys, and otherwise does as another one."""
-
-    def __init__(self, backend: Any, sample: torch.Generator) -> None:
-        self._backend = backend
-        self._sample = sample
-        self.similarities: list[Tensor] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._backend, name)
-
-    def attend(
-        self,
-        states: Tensor,
-        query_key_states: Tensor,
-        value_states: Tensor,
-        weights: AttendWeights,
-        *,
-        num_heads: int,
-        dropout: Dropout | None,
-    ) -> Tensor:
-        q, k = (
-            normalize((query_key_states @ weight + bias).unflatten(-1, (num_heads, -1)), dim=-1)
-            for weight, bias in zip(weights.maps[:2], weights.rows[:2], strict=True)
-        )
-        size = q.shape[1]
-        one, other = torch.randint(size, (2, 4096), generator=self._sample)
-        self.similarities.append((q[:, one] * k[:, other]).sum(-1).flatten())
-        return self._backend.attend(
-            states, query_key_states, value_states, weights, num_heads=num_heads, dropout=dropout
-        )
-
-
 def measure_bound(
     model: KnowFormer, split: Split, *, seed: int, num_queries: int
 ) -> dict[str, Any]:
     """Measures theorem 1 on the similarities that a model computes for the split's questions."""
     sample = generator(seed, "similarities")
-    recorder: Any = _Recorder(model.backend, sample)
     graph, facts = split.graph, split.facts[:num_queries]
     noise = identity_noise(model.config, graph.entity_keys, seed=seed, draw="inference-0")
-    edges = graph.adjacency.edges
-    own, model.backend = model.backend, recorder
-    try:
-        with torch.inference_mode():
-            for fact in facts:
-                model(edges, fact[:1], fact[1:2], identity_noise=noise)
-    finally:
-        model.backend = own
-    s = torch.cat(recorder.similarities).double().clamp(-1, 1)
+    weights = model.pack(noise)
+    similarities: list[Tensor] = []
+    with torch.inference_mode():
+        for fact in facts:
+            probe, view = Probe(), QueryView.whole(graph.adjacency.edges, fact[:1])
+            model(view, fact[1:2], identity_noise=noise, probe=probe)
+            for states, layer in zip(probe.query_key_states, weights.layers, strict=True):
+                q, k = queries_and_keys(states[None], layer.attend, weights.num_heads)
+                one, other = torch.randint(len(states), (2, 4096), generator=sample)
+                similarities.append((q[:, :, one] * k[:, :, other]).sum(-1).flatten())
+    s = torch.cat(similarities).double().clamp(-1, 1)
     error, bound = approximation_error(s), error_bound(s)
     ordered = s.sort().values
     shown = torch.randperm(len(s), generator=sample)[:NUM_STORED]
@@ -184,9 +152,8 @@ def entity_scores(model: KnowFormer, adjacency: Adjacency, head: int) -> Float[T
     """Returns a double-precision score per entity for the query (head, relation 0, ?)."""
     noise = torch.zeros(1, adjacency.num_entities, model.config.noise_width)
     with torch.inference_mode():
-        return model(
-            adjacency.edges, torch.tensor([head]), torch.tensor([0]), identity_noise=noise
-        )[0]
+        view = QueryView.whole(adjacency.edges, torch.tensor([head]))
+        return model(view, torch.tensor([0]), identity_noise=noise)
 
 
 def measure_expressivity(*, seed: int, num_graphs: int, rounds: int = 3) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from knowformer.kernels.interface import Backend
+from knowformer.kernels.interface import Backend, backend_names, select_backend
 from knowformer.system.workers import shared_workers
 from tests.contracts.accuracy import (
     assert_same,
@@ -51,6 +51,7 @@ def assert_equal_across(
         assert_same(divided[name], value, bits=is_exact(backend_name, operation), what=name)
 
 
+@pytest.mark.parametrize("backend_name", [n for n in backend_names() if n != "reference"])
 @each_map
 @each_operation
 def test_a_large_query_divided_among_threads_has_the_same_bits(
@@ -79,8 +80,6 @@ def test_small_queries_and_several_have_the_same_bits(
 def test_compiled_kernels_do_divide_a_query(operation: Operation) -> None:
     attention = pytest.importorskip("knowformer.kernels._cpu_attention")
     assert 2 * attention.SUM_CHUNK < MANY
-    from knowformer.kernels.interface import select_backend
-
     pieces: list[int] = []
 
     def counted(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:

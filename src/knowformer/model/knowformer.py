@@ -50,7 +50,7 @@ class KnowFormer(nn.Module):
         view: QueryView,
         relations: Int[Tensor, " B"],
         *,
-        identity_noise: Float[Tensor, "L V N"],
+        identity_noise: Float[Tensor, "L V noise"],
         dropout: np.random.Generator | None = None,
         probe: Probe | None = None,
     ) -> Float[Tensor, " N"]:
@@ -69,7 +69,7 @@ class KnowFormer(nn.Module):
         weights = self.pack(identity_noise)
         return run(weights, view, vectors, self.backend, dropout=dropout, probe=probe)
 
-    def pack(self, identity_noise: Float[Tensor, "L V N"]) -> ModelWeights:
+    def pack(self, identity_noise: Float[Tensor, "L V noise"]) -> ModelWeights:
         """Returns the weights in the form that kernels take, for entities with this noise."""
         hidden, last = self.score_hidden, self.score_last
         return ModelWeights(

@@ -31,7 +31,7 @@ class KnowFormerLayer(nn.Module):
         self.output_norm = nn.LayerNorm(width)
         self.register_buffer("features", _random_directions(config), persistent=False)
 
-    def pack(self, identity_noise: Float[Tensor, "V N"]) -> LayerWeights:
+    def pack(self, identity_noise: Float[Tensor, "V noise"]) -> LayerWeights:
         """Returns the weights in the form that kernels take, for entities with this noise."""
         stream, to_both, width = self.query_key_stream, self.to_query_key, self.config.hidden_dim
         query_key = None

@@ -16,7 +16,7 @@ from knowformer.seeding import counter_normal, derive_seed
 
 def identity_noise(
     config: ModelConfig, entity_keys: npt.NDArray[np.uint64], *, seed: int, draw: str | int = 0
-) -> Float[Tensor, "L V N"]:
+) -> Float[Tensor, "L V noise"]:
     """Returns noise for every layer and entity, shared by all queries.
 
     Args:

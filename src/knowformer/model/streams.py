@@ -22,7 +22,7 @@ class QueryKeyStream(nn.Module):
         self.second = nn.Linear(width, width)
         self.hops = nn.ModuleList([Hop(config) for _ in range(config.num_query_key_hops)])
 
-    def pack(self, identity_noise: Float[Tensor, "V N"]) -> StreamWeights:
+    def pack(self, identity_noise: Float[Tensor, "V noise"]) -> StreamWeights:
         """Returns the weights in the form that kernels take, for entities with this noise."""
         width, weight = self.second.in_features, self.first.weight
         extra = nn.functional.linear(identity_noise, weight[:, width:], self.first.bias)

@@ -51,7 +51,7 @@ def accumulate_gradients(
     model: KnowFormer,
     view: QueryView,
     relations: Int[Tensor, " B"],
-    identity_noise: Float[Tensor, "L V N"],
+    identity_noise: Float[Tensor, "L V noise"],
     loss: MicroBatchLoss,
     *,
     size: int,

@@ -66,7 +66,7 @@ NUM_POINTS = 4  # more change the order of evidence no longer
 class Tracer:
     """A model bound to its noise: scores, and gradients, of one prediction at a time."""
 
-    def __init__(self, model: KnowFormer, identity_noise: Float[Tensor, "L V N"]) -> None:
+    def __init__(self, model: KnowFormer, identity_noise: Float[Tensor, "L V noise"]) -> None:
         self.model = model
         self._noise = identity_noise
 

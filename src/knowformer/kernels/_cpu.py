@@ -269,7 +269,7 @@ def _input_arguments(
         "extra": extra,
         "segments": view.offsets,
         "starts": view.starts,
-        "heads": view.heads,
+        "heads": view.heads.contiguous(),
         "vectors": vectors,
         "matrices": matrices,
         "num_queries": len(view),

@@ -106,7 +106,7 @@ def _run_to_its_end(
         remove_partial_files(folder)
 
     def keep_best(model: KnowFormer, event: Event) -> None:
-        save_weights(folder, model)
+        save_weights(folder, model, link=config.training.link)
         update_metrics(folder, {"best_validation": _public(event)})
 
     def keep(model: KnowFormer, event: Event) -> None:
@@ -125,7 +125,7 @@ def _run_to_its_end(
         plan = trainer.plan()
         on_event({"kind": "plan", "fits": plan.fits, **asdict(plan)})
     trainer.run(resume=goes_on)
-    save_weights(folder, trainer.model)
+    save_weights(folder, trainer.model, link=config.training.link)
     if "best_validation" not in read_metrics(folder):
         best = {"step": trainer.counters.best_step, "valid_mrr": trainer.counters.best_mrr}
         update_metrics(folder, {"best_validation": best})

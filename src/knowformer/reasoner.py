@@ -8,14 +8,15 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from knowformer.answering.engine import Engine, Options
-from knowformer.answering.missing import Sweep, find_missing_facts
-from knowformer.answering.questions import Question, build_question, question_parts
+from knowformer.answering.answerer import Answerer
+from knowformer.answering.batch_job import BatchSummary, answer_file
+from knowformer.answering.missing import Sweep
+from knowformer.answering.questions import Question, question_parts
+from knowformer.answering.ranking import Options
 from knowformer.answering.results import Answers, AnswerStream, MissingFacts
 from knowformer.calibration.calibration import Calibration
-from knowformer.calibration.calibrator import Judge
+from knowformer.calibration.calibrator import Calibrator
 from knowformer.calibration.fit import fit_calibration
-from knowformer.calibration.sample import OwnProbability
 from knowformer.data.dataset import (
     load_dataset,
     load_graph,
@@ -36,10 +37,8 @@ from knowformer.runs.folder import (
     load_bundle,
     save_calibration,
 )
+from knowformer.scoring.link import LinkFunction
 from knowformer.scoring.scorer import Scorer
-from knowformer.training.config import (
-    RunConfig,
-)
 
 Evidence = Literal["all", "train"]
 
@@ -63,16 +62,17 @@ class Reasoner:
         self.dataset = bundle.dataset
         self.model = bundle.model
         self.folder = bundle.folder
+        self.link: LinkFunction = bundle.link
         self.calibration = bundle.calibration
         self.graph = graph
         self.labels = labels or Labels()
         self._threads = threads
         self._known_facts = known_facts
-        self._engine = Engine(
+        self._answerer = Answerer(
             bundle.model,
             graph,
             known_facts=known_facts,
-            judge=Judge(bundle.calibration, _own_probability(bundle.config), graph.relations),
+            calibrator=Calibrator(bundle.calibration, bundle.link, graph.relations),
             labels=self.labels,
             seed=bundle.config.seed,
             threads=threads,
@@ -152,14 +152,14 @@ class Reasoner:
             VocabularyError: a name is unknown.
         """
         question = self.question(head=head, relation=relation, tail=tail)
-        options = _options(k, new_only, samples)
-        return self._engine.answer([question], options, progress=progress)[0]
+        options = Options(k, new_only, samples)
+        return self._answerer.answer([question], options, progress=progress)[0]
 
     def question(
         self, *, head: str | None = None, relation: str | None = None, tail: str | None = None
     ) -> Question:
         """Resolves names for ``answer_many``; raises what ``answer`` raises."""
-        return build_question(self.graph, self.labels, head=head, relation=relation, tail=tail)
+        return self._answerer.question(head=head, relation=relation, tail=tail)
 
     def answer_many(
         self, questions: Iterable[Any], *, k: int = 10, new_only: bool = False, samples: int = 1
@@ -183,8 +183,40 @@ class Reasoner:
                 known = isinstance(given, Question)
                 yield given if known else self.question(**question_parts(given))
 
-        options = _options(k, new_only, samples)
-        return AnswerStream(lambda: self._engine.stream(resolved(), options))
+        options = Options(k, new_only, samples)
+        return AnswerStream(lambda: self._answerer.stream(resolved(), options))
+
+    def answer_file(
+        self,
+        queries: str | Path,
+        out: str | Path,
+        *,
+        k: int = 10,
+        new_only: bool = False,
+        samples: int = 1,
+        resume: bool = True,
+        progress: Progress | None = None,
+    ) -> BatchSummary:
+        """Answers a file of questions of any size into a file; a crash loses little.
+
+        Rows that are no questions, or have an unknown name, are listed in ``OUT.rejected``.
+
+        Args:
+            queries: questions, one a row: .tsv, .jsonl or .parquet; see ``answering.query_files``.
+            out: the file of answers, of one of the same formats; it appears when all are there.
+            k: how many answers each.
+            new_only: leave out answers that are known facts.
+            samples: draws of the identity noise.
+            resume: go on with what an earlier start of the same job has left; else start anew.
+            progress: called with questions done and in all, first for answering, then for writing.
+
+        Raises:
+            UserError: the questions cannot be read or the answers cannot be written.
+        """
+        options = Options(k, new_only, samples)
+        return answer_file(
+            self._answerer, Path(queries), Path(out), options, resume=resume, progress=progress
+        )
 
     def missing_facts(
         self,
@@ -205,11 +237,9 @@ class Reasoner:
             every_entity: ask every entity of the graph, not only those that have the relation.
             progress: called with entities asked and to ask.
         """
-        number = self.labels.find_relation(relation, self.graph.relations)
-        return find_missing_facts(
-            self._engine,
-            number,
-            k=_options(k, False, 1).k,
+        return self._answerer.missing_facts(
+            relation,
+            k=Options(k).k,
             sweep=sweep,
             every_entity=every_entity,
             progress=progress,
@@ -226,14 +256,13 @@ class Reasoner:
         calibration = fit_calibration(
             Scorer(self.model, valid.graph, seed=self.config.seed, threads=self._threads),
             valid,
-            own=_own_probability(self.config),
+            link=self.link,
             seed=self.config.seed,
             num_test_facts=len(self.dataset.test.facts) if same_graph else 0,
             progress=progress,
         )
         self.calibration = save_calibration(self.folder, calibration)
-        own = _own_probability(self.config)
-        self._engine.use(Judge(self.calibration, own, self.graph.relations))
+        self._answerer.use(Calibrator(self.calibration, self.link, self.graph.relations))
         return self.calibration
 
     def evaluate(
@@ -315,16 +344,3 @@ class Reasoner:
         if graph is not None:
             dataset = load_dataset(graph, seed=seed, relations=self.dataset.relations)
         return measure_test_set(self.model, dataset, num_predictions, seed=seed, progress=progress)
-
-
-def _own_probability(config: RunConfig) -> OwnProbability:
-    """What the loss makes of scores."""
-    return "softmax" if config.training.loss == "cross_entropy" else "sigmoid"
-
-
-def _options(k: int, new_only: bool, samples: int) -> Options:
-    if k < 1:
-        raise ConfigError(f"Expected a positive number of answers, got {k}.")
-    if samples < 1:
-        raise ConfigError(f"Expected a positive number of samples, got {samples}.")
-    return Options(k, new_only, samples)

@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from knowformer.errors import ConfigError, suggest
 from knowformer.model.config import PRESETS, ModelConfig, PresetName
+from knowformer.scoring.link import LinkFunction
 from knowformer.training.sampling.batches import Targets
 from knowformer.training.sampling.edge_removal import HiddenEdges
 
@@ -85,6 +86,11 @@ class TrainingConfig(BaseModel):
     """Validation facts used to choose the weights; a seeded sample if there are more."""
     checkpoint_minutes: float = Field(default=2.0, ge=0.0)
     """Least time between two checkpoints; one is also written after every validation."""
+
+    @property
+    def link(self) -> LinkFunction:
+        """Returns the link function of a model that was trained with this loss."""
+        return "softmax" if self.loss == "cross_entropy" else "sigmoid"
 
     @model_validator(mode="after")
     def _one_validation_apart(self) -> "TrainingConfig":

@@ -10,11 +10,12 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from knowformer.answering.questions import ASKED
-from knowformer.errors import ConfigError, DataError
+from knowformer.errors import ConfigError, DataError, MissingPackageError
 
 COLUMNS = ("head", "relation", "tail")
 ENDINGS = {
@@ -24,7 +25,6 @@ ENDINGS = {
     ".ndjson": "jsonl",
     ".parquet": "parquet",
 }
-HOW_TO_GET_PARQUET = "Install pyarrow: pip install 'knowformer[frames]'"
 
 
 @dataclass(frozen=True)
@@ -41,21 +41,17 @@ def file_format(path: Path) -> str:
     """Returns tsv, jsonl or parquet.
 
     Raises:
-        ConfigError: the ending is none of those, or pyarrow is missing.
+        ConfigError: the ending is none of those.
+        MissingPackageError: it is Parquet, and pyarrow is not installed.
     """
-    found = ENDINGS.get(path.suffix.lower())
-    if found is None:
+    kind = ENDINGS.get(path.suffix.lower())
+    if kind is None:
         raise ConfigError(
             f"Expected a file that ends in .tsv, .jsonl or .parquet, got {path.name!r}."
         )
-    if found == "parquet":
-        try:
-            import pyarrow.parquet  # noqa: F401  # pyright: ignore[reportUnusedImport]
-        except ImportError as error:
-            raise ConfigError(
-                f"Expected pyarrow to read or write {path.name}, found none. {HOW_TO_GET_PARQUET}."
-            ) from error
-    return found
+    if kind == "parquet" and find_spec("pyarrow") is None:
+        raise MissingPackageError("pyarrow", "frames", f"read or write {path.name}")
+    return kind
 
 
 def read_rows(path: Path) -> Iterator[Row]:

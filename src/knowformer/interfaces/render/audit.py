@@ -1,4 +1,4 @@
-"""An audit as tables for people."""
+"""An audit for people, as tables."""
 
 from rich.console import Group
 from rich.markup import escape
@@ -16,7 +16,7 @@ MOST_RELATIONS = 12
 NUM_HUBS = 3
 
 
-def audit_tables(audit: Audit, *, where: str | None = None) -> Group:
+def render_audit(audit: Audit, *, where: str | None = None) -> Group:
     """What a data set holds, and what was found in it.
 
     Args:
@@ -34,14 +34,14 @@ def _counts(audit: Audit) -> Table:
     parts = ", ".join(f"{count:,} {name}" for name, count in audit.facts.items())
     degrees, components = audit.degrees, audit.components
     hubs = ", ".join(f"{hub.label} ({hub.degree:,})" for hub in degrees.hubs[:NUM_HUBS])
-    spread = degrees.quantiles
+    quantiles = degrees.quantiles
     overlaps = [overlap.kind for overlap in audit.overlaps]
     rows = {
         "facts": f"{sum(audit.facts.values()):,}: {parts}",
         "entities": f"{audit.entities:,}",
         "relations": f"{audit.relations:,}",
-        "facts per entity": f"mean {degrees.mean:.1f}, median {spread['median']:g}, from "
-        f"{spread['least']:g} to {degrees.most:,}; 90% have {spread['90%']:g} or fewer",
+        "facts per entity": f"mean {degrees.mean:.1f}, median {quantiles['median']:g}, from "
+        f"{quantiles['least']:g} to {degrees.most:,}; 90% have {quantiles['90%']:g} or fewer",
         "hubs": hubs,
         "repeated rows": f"{audit.repeated_rows:,}",
         "self-loops": f"{audit.self_loops:,}",
@@ -80,9 +80,9 @@ def _overlaps(audit: Audit, where: str | None) -> Table:
     for column in ("pairs", "of relation", "of other"):
         table.add_column(column, justify="right", no_wrap=True)
     for row in audit.overlaps[:MOST_RELATIONS]:
-        shares = (f"{row.common:,}", f"{row.share:.0%}", f"{row.share_of_other:.0%}")
+        cells = (f"{row.common:,}", f"{row.share:.0%}", f"{row.share_of_other:.0%}")
         kind = f"{row.kind} of" if row.kind != "symmetric" else row.kind
-        table.add_row(escape(row.label), kind, escape(row.other_label), *shares)
+        table.add_row(escape(row.label), kind, escape(row.other_label), *cells)
     _tell_more(table, len(audit.overlaps), where)
     return table
 

@@ -6,7 +6,7 @@ Each line names an argument, its kind and how many there are of it:
     number    an integer              real      a float
 A size is a sum of products of numbers and names. A name is one of the kernel's own numbers, D, C or
 BLOCK, or stands for whatever length its first array has; all other arrays must then agree with it.
-Arguments marked ``scratch`` are made for the call; those marked ``maybe`` may be left out.
+Arguments marked ``scratch`` are made by the call itself; those marked ``maybe`` may be left out.
 """
 
 from collections.abc import Mapping
@@ -227,7 +227,6 @@ DTYPES = {
     "float32": torch.float32,
     "uint8": torch.uint8,
 }
-NUMBERS = ("number", "real")
 
 
 @dataclass(frozen=True)
@@ -259,6 +258,12 @@ def size_of(expression: str, sizes: Mapping[str, int]) -> int:
             product *= int(factor) if factor.isdigit() else sizes[factor]
         result += product
     return result
+
+
+def names_in(expression: str) -> set[str]:
+    """Returns the names that a size depends on."""
+    factors = expression.replace("+", "*").split("*")
+    return {factor for factor in factors if not factor.isdigit()}
 
 
 def check_call(kernel: str, values: Mapping[str, Tensor | float | None], **sizes: int) -> None:

@@ -9,6 +9,7 @@ import importlib
 import inspect
 import logging
 import threading
+from collections.abc import Sequence
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -19,7 +20,14 @@ import torch
 from numba import cfunc, types
 from torch import Tensor
 
-from knowformer.kernels._arguments import DTYPES, arguments_of, check_call, size_of
+from knowformer.kernels._arguments import (
+    DTYPES,
+    Argument,
+    arguments_of,
+    check_call,
+    names_in,
+    size_of,
+)
 from knowformer.kernels._cpu_stages import BLOCK
 from knowformer.kernels._vectors import rows_of
 
@@ -43,6 +51,8 @@ class Kernel:
         self._name = name
         self._arguments = arguments_of(name)
         self._sizes = {"D": width, "C": head_width, "H": width // head_width, "BLOCK": BLOCK}
+        self._fixed = _fixed_sizes(self._arguments, self._sizes)
+        self._kept = threading.local()
         self._compiled = _compile(name, self._sizes)
         prototype = ctypes.CFUNCTYPE(
             None, *(_C_TYPES.get(a.kind, ctypes.c_void_p) for a in self._arguments)
@@ -50,39 +60,40 @@ class Kernel:
         self._call = prototype(self._compiled.address)
 
     def __call__(self, **values: Tensor | float | None) -> None:
-        """Runs the kernel; arrays of scratch are made here, and what is left out is null."""
+        """Runs the kernel; arrays of scratch are added here, and what is left out is null."""
         if Kernel.is_checked:
             check_call(self._name, values, **self._sizes)
         addresses: list[float] = []
-        held: list[Tensor] = []
-        for argument in self._arguments:
+        for number, argument in enumerate(self._arguments):
             value = values.get(argument.name)
             if argument.mark == "scratch":
-                value = self._scratch(argument.size, argument.kind, values)
-                held.append(value)
-            if isinstance(value, Tensor):
+                addresses.append(self._scratch_address(number, values))
+            elif isinstance(value, Tensor):
                 addresses.append(value.data_ptr())
             else:
                 addresses.append(0 if value is None else value)
         self._call(*addresses)
 
-    def _scratch(self, size: str, kind: str, values: dict[str, Any]) -> Tensor:
-        sizes = self._sizes
-        lanes = sizes["D"] if kind == "rows" else sizes["C"] if kind == "heads" else 1
-        count = _fixed_size(size, sizes["D"], sizes["C"])
+    def _scratch_address(self, number: int, values: dict[str, Any]) -> int:
+        """Returns where an array of scratch is: each thread keeps its own from call to call."""
+        kept: dict[int, Tensor] = self._kept.__dict__
+        argument, scratch = self._arguments[number], kept.get(number)
+        count = self._fixed.get(number)
         if count is None:
-            count = size_of(size, {**values, **sizes})
-        return torch.empty(count * lanes, dtype=DTYPES[kind])
+            count = size_of(argument.size, {**values, **self._sizes}) * argument.lanes(self._sizes)
+        if scratch is None or len(scratch) < count:
+            scratch = kept[number] = torch.empty(count, dtype=DTYPES[argument.kind])
+        return scratch.data_ptr()
 
 
-@cache
-def _fixed_size(size: str, width: int, head_width: int) -> int | None:
-    """Returns a size that no call changes, else None."""
-    sizes = {"D": width, "C": head_width, "H": width // head_width, "BLOCK": BLOCK}
-    try:
-        return size_of(size, sizes)
-    except KeyError:
-        return None
+def _fixed_sizes(arguments: Sequence[Argument], sizes: dict[str, int]) -> dict[int, int]:
+    """Elements of the scratch arrays whose size no call changes, by the argument's number."""
+    names = set(sizes)
+    return {
+        number: size_of(argument.size, sizes) * argument.lanes(sizes)
+        for number, argument in enumerate(arguments)
+        if argument.mark == "scratch" and names_in(argument.size) <= names
+    }
 
 
 _C_TYPES: dict[str, Any] = {"number": ctypes.c_int64, "real": ctypes.c_float}

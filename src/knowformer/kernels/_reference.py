@@ -53,9 +53,12 @@ class ReferenceBackend:
         if not view.is_whole:
             single = enumerate(view.one_by_one())
             return _joined(
-                ReferenceBackend.hop(self, states[at], relation_vectors[b : b + 1], own, weights)
+                ReferenceBackend.hop(
+                    self, states[at], relation_vectors[b : b + 1], own, weights,
+                    message_weights=_of_query(message_weights, view, b),
+                )
                 for b, (own, at) in single
-            )
+            )  # fmt: skip
         vectors, table = weights.vectors, _as_table(states, view)
         sums = sum_messages(table, relation_vectors, view.edges, message_weights)
         update = vectors[0] * table + sums
@@ -185,6 +188,16 @@ class ReferenceBackend:
 
 def _as_table(states: Float[Tensor, "N D"], view: QueryView) -> Float[Tensor, "B V D"]:
     return states.view(len(view), -1, states.shape[-1])
+
+
+def _of_query(
+    message_weights: Float[Tensor, " E"] | None, view: QueryView, query: int
+) -> Float[Tensor, " e"] | None:
+    """Returns the weights on the edges of one query's subgraph."""
+    if message_weights is None:
+        return None
+    start, count = view.starts[query], view.offsets[query + 1] - view.offsets[query]
+    return message_weights[view.edges.offsets[start] : view.edges.offsets[start + count]]
 
 
 def _joined(segments: Any) -> Float[Tensor, "N D"]:

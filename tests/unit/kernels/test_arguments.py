@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from knowformer.errors import KnowformerError
-from knowformer.kernels._arguments import DTYPES, NUMBERS, TABLE, arguments_of, check_call, size_of
+from knowformer.kernels._arguments import DTYPES, TABLE, arguments_of, check_call, size_of
 
 compiling = pytest.importorskip("knowformer.kernels._cpu_compile")
 
+NUMBERS = ("number", "real")
 SIZES = {"D": 16, "C": 4, "H": 4, "BLOCK": 48}
 
 

@@ -187,21 +187,16 @@ def test_a_finished_run_that_is_resumed_is_left_as_it_is(
     assert (tmp_path / "events.jsonl").read_bytes() == record
 
 
-@pytest.mark.parametrize(
-    ("hidden_dim", "says"),
-    [(8, "got nan"), (16, "(got nan|a finite gradient, got one of norm nan) .*")],
-    ids=["reference", "fused"],
-)
+@pytest.mark.parametrize("hidden_dim", [8, 16], ids=["reference", "fused"])
 def test_a_loss_that_is_not_a_number_stops_the_run_before_the_update(
-    tmp_path: Path, splits: TrainingSplits, hidden_dim: int, says: str
+    tmp_path: Path, splits: TrainingSplits, hidden_dim: int
 ) -> None:
     trainer = Trainer(splits, config_of(hidden_dim=hidden_dim), tmp_path)
     with torch.no_grad():
-        trainer.model.query_relations.weight.fill_(torch.nan)
+        trainer.model.encoder.query_relations.weight.fill_(torch.nan)
     before = weights_of(trainer)
-    with pytest.raises(
-        NonFiniteLossError, match=rf"{says} ?at step 0 on a batch of 8 queries .*ids\): \[\["
-    ):
+    says = r"a finite loss, got nan at step 0 on a batch of 8 queries .*ids\): \[\["
+    with pytest.raises(NonFiniteLossError, match=says):
         trainer.run()
     for name, value in trainer.model.state_dict().items():
         assert torch.equal(value.nan_to_num(7.0), before[name].nan_to_num(7.0)), name
@@ -211,7 +206,7 @@ def test_the_step_that_failed_is_named(tmp_path: Path, splits: TrainingSplits) -
     def poison(event: Event) -> None:
         if event["kind"] == "validation":
             with torch.no_grad():
-                trainer.model.query_relations.weight.fill_(torch.inf)
+                trainer.model.encoder.query_relations.weight.fill_(torch.inf)
 
     trainer = Trainer(splits, config_of(), tmp_path, on_event=poison)
     with pytest.raises(NonFiniteLossError) as caught:

@@ -100,7 +100,7 @@ def test_a_loss_that_is_not_finite_leaves_the_weights_unchanged(
 ) -> None:
     step = step_of(ring, config_of())
     with torch.no_grad():
-        step.model.query_relations.weight.fill_(torch.nan)
+        step.model.encoder.query_relations.weight.fill_(torch.nan)
     before = flat(step.model)
     with pytest.raises(NonFiniteLossError, match="step 0"):
         take(step, epochs, 1)

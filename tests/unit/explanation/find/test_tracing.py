@@ -9,6 +9,9 @@ from knowformer.explanation.find.evidence import EvidenceFinder
 from knowformer.explanation.find.tracing import find_rivals
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.vocabulary import Vocabulary
+from knowformer.kernels.interface import QueryView
+from knowformer.model.noise import identity_noise
+from knowformer.model.run import Probe
 from knowformer.scoring.scorer import Scorer
 from tests.unit.explanation.conftest import SETTINGS
 
@@ -99,19 +102,6 @@ def test_gradients_of_messages_add_up_to_what_all_messages_bring(
     torch.testing.assert_close(brought, log_odds[0] - log_odds[1], rtol=0.02, atol=0.01)
 
 
-def test_gradients_of_messages_are_right() -> None:
-    edges_of = KnowledgeGraph.from_triples(
-        [("a", "r", "b"), ("a", "r", "c"), ("b", "s", "c"), ("c", "r", "c")]
-    ).adjacency.edges
-    generator = torch.Generator().manual_seed(0)
-    messages = torch.randn(len(edges_of.message_sender), 3, generator=generator).double()
-    weights = torch.rand(len(edges_of.message), generator=generator).double()
-    assert torch.autograd.gradcheck(
-        lambda m, w: tracing._WeightedSums.apply(m, w, edges_of),
-        (messages.requires_grad_(), weights.requires_grad_()),
-    )
-
-
 @pytest.mark.parametrize("similarity", ["linear", "exponential", "random_features"])
 def test_influence_is_the_slope_of_the_log_odds_in_the_weight_of_an_attended_entity(
     random_graph: Callable[..., KnowledgeGraph], finder: Finder, similarity: str
@@ -131,6 +121,30 @@ def test_influence_is_the_slope_of_the_log_odds_in_the_weight_of_an_attended_ent
             scores = found.tracer.score(prediction, edges, attended)
             slope += sign * prediction.log_odds(scores).item() / (2 * step)
         assert rows.influence[:, :, entity].sum().item() == pytest.approx(slope, rel=1e-4, abs=1e-8)
+
+
+@pytest.mark.parametrize("similarity", ["linear", "exponential"])
+def test_lift_is_the_answers_attention_over_even_attention(
+    random_graph: Callable[..., KnowledgeGraph], finder: Finder, similarity: str
+) -> None:
+    graph = random_graph(5)
+    found = finder(graph, similarity=similarity)
+    model, probe = found.tracer.model, Probe()
+    noise = identity_noise(model.config, graph.entity_keys, seed=0, draw="inference-0")
+    view = QueryView.whole(graph.adjacency.edges, torch.tensor([1]))
+    model(view, torch.tensor([0]), identity_noise=noise, probe=probe)
+    rows = found.tracer.attention(found.prediction(1, 0, 7), graph.adjacency.edges)
+    assert rows is not None
+    for number, (layer, states) in enumerate(
+        zip(model.typed_layers(), probe.query_key_states, strict=True)
+    ):
+        assert layer.to_query_key is not None
+        q, k = layer.to_query_key(states).chunk(2, -1)
+        heads = zip(q.chunk(2, -1), k.chunk(2, -1), strict=True)
+        for head, (q_head, k_head) in enumerate(heads):
+            dots = torch.cosine_similarity(q_head[7:8], k_head, dim=-1)
+            kappa = dots.exp() if similarity == "exponential" else 1 + dots
+            torch.testing.assert_close(rows.lift[number, head], kappa / kappa.mean())
 
 
 def test_a_model_without_attention_has_no_rows(

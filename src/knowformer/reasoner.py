@@ -27,7 +27,7 @@ from knowformer.errors import ConfigError
 from knowformer.evaluation.evaluate import Progress, evaluate
 from knowformer.evaluation.report import EvaluationReport
 from knowformer.explanation.check.benchmark import measure_test_set
-from knowformer.explanation.check.curves import FaithfulnessReport
+from knowformer.explanation.check.faithfulness_report import FaithfulnessReport
 from knowformer.explanation.explainer import AsksFor, Explainer
 from knowformer.explanation.explanation import Explanation
 from knowformer.explanation.find.evidence import NUM_PATHS, NUM_PROTOTYPES, EvidenceFinder
@@ -73,11 +73,11 @@ class Reasoner:
         self.graph = graph
         self.labels = labels or Labels()
         self._threads = threads
-        self._known_facts = known_facts
         known = KnownAnswers.of(graph)
         if known_facts is not None:
             sizes = {"num_entities": len(graph.entities), "num_relations": len(graph.relations)}
             known = KnownAnswers(known_facts, **sizes)
+        self._known = known
         self._engine = Engine(
             bundle.model,
             graph,
@@ -325,8 +325,7 @@ class Reasoner:
     @cached_property
     def _explainer(self) -> Explainer:
         seed = self.config.seed
-        known = self.graph.facts if self._known_facts is None else self._known_facts
-        finder = EvidenceFinder(self.model, self.graph, known, seed=seed)
+        finder = EvidenceFinder(self.model, self.graph, self._known, seed=seed)
         return Explainer(finder, labels=self.labels, seed=seed)
 
     def measure_faithfulness(

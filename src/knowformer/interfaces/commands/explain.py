@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from knowformer.errors import ConfigError
-from knowformer.explanation.check.curves import FaithfulnessReport
+from knowformer.explanation.check.faithfulness_report import FaithfulnessReport
 from knowformer.explanation.explainer import AsksFor
 from knowformer.explanation.explanation import Explanation
 from knowformer.explanation.find.evidence import NUM_PATHS, NUM_PROTOTYPES

@@ -6,13 +6,14 @@ reasoner = train("umls-pykeen", "runs/umls")
 reasoner.answer(head="aspirin", relation="treats")
 """
 
+from knowformer.answering.batch_job import BatchSummary
 from knowformer.answering.results import (
     Answer,
     Answers,
     AnswerStream,
     MissingFact,
     MissingFacts,
-    Spread,
+    NoiseSpread,
 )
 from knowformer.data.dataset import Dataset, load_dataset
 from knowformer.errors import KnowformerError
@@ -31,6 +32,7 @@ __all__ = [
     "Answer",
     "AnswerStream",
     "Answers",
+    "BatchSummary",
     "Dataset",
     "Explanation",
     "FaithfulnessReport",
@@ -39,9 +41,9 @@ __all__ = [
     "MissingFact",
     "MissingFacts",
     "ModelConfig",
+    "NoiseSpread",
     "Reasoner",
     "RunConfig",
-    "Spread",
     "TrainingConfig",
     "evaluate",
     "load_dataset",

@@ -102,7 +102,7 @@ def _run_to_its_end(
         remove_partial_files(folder)
 
     def save_best(model: KnowFormer, event: ValidationEvent) -> None:
-        save_weights(folder, model)
+        save_weights(folder, model, link=config.training.link)
         update_metrics(folder, {"best_validation": _metrics(event)})
 
     trainer = Trainer(
@@ -117,7 +117,7 @@ def _run_to_its_end(
     if on_event is not None and not has_checkpoint:
         on_event(trainer.plan().event())
     model = trainer.run(resume=has_checkpoint)
-    save_weights(folder, model)
+    save_weights(folder, model, link=config.training.link)
     if "best_validation" not in read_metrics(folder):
         best = {"step": trainer.counters.best_step, "valid_mrr": trainer.counters.best_mrr}
         update_metrics(folder, {"best_validation": best})
@@ -167,7 +167,7 @@ def _calibrate_once(
         calibration = calibrate_model(
             model,
             dataset,
-            link_function=config.training.link_function,
+            link=config.training.link,
             seed=config.seed,
             threads=config.threads,
             progress=report,

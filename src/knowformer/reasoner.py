@@ -9,13 +9,15 @@ from typing import Any, Literal
 from jaxtyping import Int
 from torch import Tensor
 
-from knowformer.answering.engine import Engine, Options
-from knowformer.answering.missing import Sweep, find_missing_facts
-from knowformer.answering.questions import Question, build_question, question_parts
+from knowformer.answering.answerer import Answerer
+from knowformer.answering.batch_job import BatchSummary, answer_file
+from knowformer.answering.missing import Sweep
+from knowformer.answering.questions import Question, question_parts
+from knowformer.answering.ranking import Options
 from knowformer.answering.results import Answers, AnswerStream, MissingFacts
 from knowformer.calibration.calibrate import calibrate_model
 from knowformer.calibration.calibration import Calibration
-from knowformer.calibration.calibrator import Judge
+from knowformer.calibration.calibrator import Calibrator
 from knowformer.data.dataset import (
     GraphSource,
     load_dataset,
@@ -38,6 +40,7 @@ from knowformer.runs.folder import (
     load_bundle,
     save_calibration,
 )
+from knowformer.scoring.link import LinkFunction
 
 Evidence = Literal["all", "train"]
 
@@ -69,6 +72,7 @@ class Reasoner:
         self.dataset = bundle.dataset
         self.model = bundle.model
         self.folder = bundle.folder
+        self.link: LinkFunction = bundle.link
         self.calibration = bundle.calibration
         self.graph = graph
         self.labels = labels or Labels()
@@ -78,11 +82,11 @@ class Reasoner:
             sizes = {"num_entities": len(graph.entities), "num_relations": len(graph.relations)}
             known = KnownAnswers(known_facts, **sizes)
         self._known = known
-        self._engine = Engine(
+        self._answerer = Answerer(
             bundle.model,
             graph,
             known=known,
-            judge=Judge(bundle.calibration, bundle.config.training.link_function, graph.relations),
+            calibrator=Calibrator(bundle.calibration, bundle.link, graph.relations),
             labels=self.labels,
             seed=bundle.config.seed,
             threads=threads,
@@ -151,7 +155,9 @@ class Reasoner:
             DataError: a file of the graph has a relation that the model does not know.
             VocabularyError: a graph has one.
         """
-        bundle = Bundle(self.folder, self.config, self.dataset, self.model, self.calibration)
+        bundle = Bundle(
+            self.folder, self.config, self.dataset, self.model, self.link, self.calibration
+        )
         labels = self.labels.updated(load_labels(graph))
         other = load_graph(graph, self.dataset.relations)
         return Reasoner(bundle, other, labels=labels, threads=self._threads)
@@ -183,14 +189,14 @@ class Reasoner:
             VocabularyError: a name is unknown.
         """
         question = self.question(head=head, relation=relation, tail=tail)
-        options = _options(k, new_only, samples)
-        return self._engine.answer([question], options, progress=progress)[0]
+        options = Options(k, new_only, samples)
+        return self._answerer.answer([question], options, progress=progress)[0]
 
     def question(
         self, *, head: str | None = None, relation: str | None = None, tail: str | None = None
     ) -> Question:
         """Resolves names for ``answer_many``; raises what ``answer`` raises."""
-        return build_question(self.graph, self.labels, head=head, relation=relation, tail=tail)
+        return self._answerer.question(head=head, relation=relation, tail=tail)
 
     def answer_many(
         self, questions: Iterable[Any], *, k: int = 10, new_only: bool = False, samples: int = 1
@@ -214,8 +220,40 @@ class Reasoner:
                 known = isinstance(given, Question)
                 yield given if known else self.question(**question_parts(given))
 
-        options = _options(k, new_only, samples)
-        return AnswerStream(lambda: self._engine.stream(resolved(), options))
+        options = Options(k, new_only, samples)
+        return AnswerStream(lambda: self._answerer.stream(resolved(), options))
+
+    def answer_file(
+        self,
+        queries: str | Path,
+        out: str | Path,
+        *,
+        k: int = 10,
+        new_only: bool = False,
+        samples: int = 1,
+        resume: bool = True,
+        progress: Progress | None = None,
+    ) -> BatchSummary:
+        """Answers a file of questions of any size into a file; a crash loses little.
+
+        Rows that are no questions, or have an unknown name, are listed in ``OUT.rejected``.
+
+        Args:
+            queries: questions, one a row: .tsv, .jsonl or .parquet; see ``answering.query_files``.
+            out: the file of answers, of one of the same formats; it appears when all are there.
+            k: how many answers each.
+            new_only: leave out answers that are known facts.
+            samples: draws of the identity noise.
+            resume: go on with what an earlier start of the same job has left; else start anew.
+            progress: called with questions done and in all, first for answering, then for writing.
+
+        Raises:
+            UserError: the questions cannot be read or the answers cannot be written.
+        """
+        options = Options(k, new_only, samples)
+        return answer_file(
+            self._answerer, Path(queries), Path(out), options, resume=resume, progress=progress
+        )
 
     def missing_facts(
         self,
@@ -236,11 +274,9 @@ class Reasoner:
             every_entity: ask every entity of the graph, not only those that have the relation.
             progress: called with entities asked and to ask.
         """
-        number = self.labels.find_relation(relation, self.graph.relations)
-        return find_missing_facts(
-            self._engine,
-            number,
-            k=_options(k, False, 1).k,
+        return self._answerer.missing_facts(
+            relation,
+            k=Options(k).k,
             sweep=sweep,
             every_entity=every_entity,
             progress=progress,
@@ -252,17 +288,16 @@ class Reasoner:
         Raises:
             DataError: there are too few validation facts.
         """
-        own = self.config.training.link_function
         calibration = calibrate_model(
             self.model,
             self.dataset,
-            link_function=own,
+            link=self.link,
             seed=self.config.seed,
             threads=self._threads,
             progress=progress,
         )
         self.calibration = save_calibration(self.folder, calibration)
-        self._engine.use(Judge(self.calibration, own, self.graph.relations))
+        self._answerer.use(Calibrator(self.calibration, self.link, self.graph.relations))
         return self.calibration
 
     def evaluate(
@@ -350,11 +385,3 @@ class Reasoner:
         return measure_test_set(
             self.model, dataset, num_predictions, seed=seed, progress=progress, command=command
         )
-
-
-def _options(k: int, new_only: bool, samples: int) -> Options:
-    if k < 1:
-        raise ConfigError(f"Expected a positive number of answers, got {k}.")
-    if samples < 1:
-        raise ConfigError(f"Expected a positive number of samples, got {samples}.")
-    return Options(k, new_only, samples)

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from knowformer.graph.adjacency import Adjacency
 from knowformer.kernels.interface import Backend, Edges, QueryView, select_backend
-from tests.contracts.operations import NUM_RELATIONS, STREAMS, Inputs, Operation
+from tests.contracts.operations import NUM_RELATIONS, Inputs, Operation
 
 Facts = list[tuple[int, int, int]]
 
@@ -70,9 +70,7 @@ def draw_inputs(
 
 
 def several_draws(operation: Operation, view: QueryView, *, width: int = 16) -> list[Inputs]:
-    """A stream gets more of them: it has many tensors, each with a luck of its own."""
-    count = 8 if operation in STREAMS else 3
-    return [draw_inputs(operation, view, width=width, seed=seed) for seed in range(count)]
+    return [draw_inputs(operation, view, width=width, seed=seed) for seed in range(3)]
 
 
 def outputs_and_gradients(

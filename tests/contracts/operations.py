@@ -372,5 +372,9 @@ OPERATIONS = [
     finish_operation("dropout", threshold=80),
     Operation("score", draw_score, apply_score, ("states",)),
 ]
-WITH_KERNEL = [operation for operation in OPERATIONS if operation.has_kernel]
 DIFFERENTIABLE = [operation for operation in OPERATIONS if operation.has_gradients]
+WITH_KERNEL = [operation for operation in OPERATIONS if operation.has_kernel]
+# A stream must agree with its input and its hops to the last bit, so their errors are its errors.
+# Its own say little: through several ReLUs, a number that rounds to the other side of zero once in
+# many thousands changes a gradient by far more than rounding does.
+SINGLE_STEPS = [operation for operation in OPERATIONS if operation not in STREAMS]

@@ -1,6 +1,6 @@
 """Queries that see graphs of different sizes, in one batch: each as if it were alone on its own."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -19,7 +19,15 @@ from tests.contracts.accuracy import (
     outputs_and_gradients,
     random_edges,
 )
-from tests.contracts.operations import DIFFERENTIABLE, OF_ROWS, Inputs, Operation
+from tests.contracts.operations import (
+    DIFFERENTIABLE,
+    OF_ROWS,
+    SINGLE_STEPS,
+    STREAMS,
+    Inputs,
+    Operation,
+    apply_stream_step_by_step,
+)
 
 each_operation = pytest.mark.parametrize(
     "operation", DIFFERENTIABLE, ids=lambda operation: operation.name
@@ -115,11 +123,25 @@ def test_the_gradients_of_weights_are_the_sums_over_all_queries(operation: Opera
         torch.testing.assert_close(together[f"gradient of {name}"], total)
 
 
-@each_operation
+@pytest.mark.parametrize(
+    "operation", [step for step in SINGLE_STEPS if step.has_gradients], ids=lambda step: step.name
+)
 @pytest.mark.parametrize("width", KERNEL_WIDTHS)
 def test_errors_stay_within_the_budget(backend: Backend, operation: Operation, width: int) -> None:
     draws = [draw_batch(operation, width=width, seed=seed).inputs for seed in range(3)]
     assert_within_budget(operation, backend, draws, JOINED)
+
+
+@pytest.mark.parametrize("operation", STREAMS, ids=lambda stream: stream.name)
+@pytest.mark.parametrize("width", KERNEL_WIDTHS)
+def test_a_stream_has_the_bits_of_its_input_and_its_hops(
+    backend_name: str, backend: Backend, operation: Operation, width: int
+) -> None:
+    step_by_step = replace(operation, apply=apply_stream_step_by_step)
+    inputs = draw_batch(operation, width=width).inputs
+    expected = outputs_and_gradients(step_by_step, backend, inputs, JOINED)
+    for name, value in outputs_and_gradients(operation, backend, inputs, JOINED).items():
+        assert_same(value, expected[name], bits=is_exact(backend_name, operation), what=name)
 
 
 @each_operation

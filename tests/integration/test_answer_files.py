@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from knowformer.interfaces import answer_batch
-from knowformer.interfaces.answer_files import write_answers
+from knowformer import Reasoner
+from knowformer.answering import batch_job
 from knowformer.interfaces.cli import app
-from knowformer.interfaces.query_files import Row
 from tests.integration.conftest import family_triples, make_once, write_lines
 
 Refuse = Callable[..., str]
@@ -214,7 +213,7 @@ def test_a_batch_killed_again_and_again_goes_on_and_ends_with_the_same_bytes(
         after.update({part.name: part.stat().st_mtime_ns for part in folder.glob("part-*")})
         remove(folder, **options)
 
-    monkeypatch.setattr(answer_batch.shutil, "rmtree", look_and_remove)
+    monkeypatch.setattr(batch_job.shutil, "rmtree", look_and_remove)
     assert answer_here(*asked, "--out", out).exit_code == 0
     assert len(after) == 4
     assert {name: after[name] for name in before} == before  # not made again
@@ -296,7 +295,7 @@ def test_answers_never_take_the_place_of_their_questions(
     (tmp_path / "same.jsonl").symlink_to(queries)
     for out in (queries, tmp_path / "same.jsonl"):
         said = refuse_here("answer", nations_run, "--queries", queries, "--out", out)
-        assert "another file than --queries" in said
+        assert "another file for the answers than for the questions" in said
 
 
 def test_missing_facts_have_no_spread(nations_run: Path, refuse_here: Refuse):
@@ -304,27 +303,19 @@ def test_missing_facts_have_no_spread(nations_run: Path, refuse_here: Refuse):
     assert "no --samples" in refuse_here("answer", nations_run, *asked)
 
 
-def test_parts_have_a_bounded_number_of_passes_and_rows():
-    def row(head: str | None, relation: str | None, tail: str | None) -> Row:
-        return Row(1, "", {"head": head, "relation": relation, "tail": tail})
-
-    relation_questions = [row("a", None, "b")] * 10
-    sizes = [len(part) for part in answer_batch._cut(iter(relation_questions), 400)]
-    assert sizes == [3, 3, 3, 1]  # three of them are more passes than a part has
-    others = [row("a", "r", None), Row(2, "{", {}, "no JSON")] * 600
-    sizes = [len(part) for part in answer_batch._cut(iter(others), 400)]
-    assert sizes == [512, 512, 176]
-
-
-def test_a_name_with_line_breaks_stays_in_its_cell(tmp_path: Path):
-    record = {
-        "line": 1,
-        "query": {"head": "a\tb", "relation": "r", "tail": None, "asks_for": "tail",
-                  "probability_kind": "model"},
-        "answers": [{"entity": "c\nd\re", "rank": 1}],
-    }  # fmt: skip
-    write_answers(tmp_path / "o.tsv", [record], kind="tsv", columns=("head", "tail", "rank"))
-    assert (tmp_path / "o.tsv").read_text("utf-8").splitlines()[1:] == ["a\\tb\tc\\nd\\re\t1"]
+def test_python_answers_a_file_as_the_command_does(
+    nations_run: Path, answer_here: Callable[..., Any], tmp_path: Path
+):
+    queries = write_questions(tmp_path / "q.tsv", QUESTIONS)
+    assert answer_here("--queries", queries, "--out", tmp_path / "c.tsv", "-k", "3").exit_code == 0
+    reasoner = Reasoner.from_pretrained(nations_run, threads=1)
+    steps: list[tuple[int, int]] = []
+    summary = reasoner.answer_file(
+        str(queries), tmp_path / "p.tsv", k=3, progress=lambda *step: steps.append(step)
+    )
+    assert (summary.answered, summary.rejected, summary.resumed) == (5, 0, 0)
+    assert steps == [(5, 5), (5, 5)]  # answered, then written
+    assert (tmp_path / "p.tsv").read_bytes() == (tmp_path / "c.tsv").read_bytes()
 
 
 def test_missing_facts_are_listed(answer_here: Callable[..., Any]):
@@ -437,9 +428,3 @@ def test_an_evaluation_judges_the_probabilities_and_draws_them(
     assert (run / "reliability_test.png").read_bytes().startswith(b"\x89PNG")
     trained = command_here(*evaluate, "--split", "train")
     assert json.loads(trained.stdout)["calibration"] is None
-
-
-def test_a_part_is_as_large_as_a_chunk_of_the_engine():
-    from knowformer.answering import engine
-
-    assert answer_batch.PART_ROWS == engine.CHUNK  # else work would be cut in two places

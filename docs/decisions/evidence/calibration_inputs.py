@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from knowformer.calibration.calibration import COEFFICIENTS, question_columns, sigmoid
+from knowformer.calibration.calibration import COEFFICIENTS, feature_columns, sigmoid
 from knowformer.calibration.fit import FOLDS, fit_logistic
-from knowformer.calibration.sample import Candidates, sample_candidates
+from knowformer.calibration.sample import CalibrationSample, sample_candidates
 from knowformer.runs.folder import load_bundle
 from knowformer.scoring.scorer import Scorer
 
@@ -23,14 +23,14 @@ CHOICES = {
 }
 
 
-def held_out_loss(rows: Candidates, names: tuple[str, ...], ceiling: float) -> float:
+def held_out_loss(rows: CalibrationSample, names: tuple[str, ...], ceiling: float) -> float:
     """Returns the log-loss per 1,000 candidates, each judged by a fit without its question."""
-    every = question_columns(rows.score, rows.crowd, rows.num_seen)
+    every = feature_columns(rows.score, rows.competitors, rows.num_seen)
     column = dict(zip(COEFFICIENTS, every.T, strict=True))
-    column["margin"] = rows.score - rows.crowd
+    column["margin"] = rows.score - rows.competitors
     columns = np.stack([column[name] for name in (*names, "constant")], 1)
     given = -np.log(rows.num_candidates)
-    fold, loss = rows.question % FOLDS, np.zeros(len(rows))
+    fold, loss = rows.query % FOLDS, np.zeros(len(rows))
     for number in range(FOLDS):
         fits, judged = fold != number, fold == number
         found = fit_logistic(
@@ -46,7 +46,7 @@ for run in sys.argv[1:]:
     data = bundle.dataset
     valid = data.for_training().valid
     scorer = Scorer(bundle.model, valid.graph, seed=bundle.config.seed)
-    sampled = sample_candidates(scorer, valid, own="softmax", seed=bundle.config.seed)
+    sampled = sample_candidates(scorer, valid, link=bundle.link, seed=bundle.config.seed)
     hidden = len(data.test.facts) if data.test.graph is valid.graph else 0
     share = len(valid.facts) / (len(valid.facts) + hidden)
     print(f"{data.name}: log-loss per 1,000 candidates")

@@ -1,1 +1,1 @@
-"""Questions to answers: names resolved, candidates ranked, probabilities and spread attached."""
+"""Questions to answers: names to ids, ids to rankings, rankings to names; one, many, or a file."""

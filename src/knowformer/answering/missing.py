@@ -1,4 +1,4 @@
-"""The most probable new facts of a relation, over the whole graph, in bounded memory."""
+"""The most probable new facts of a relation, over the whole graph, in bounded memory; in ids."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,13 +6,11 @@ from typing import Literal
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from knowformer.answering.engine import Engine
-from knowformer.answering.results import MissingFact, MissingFacts
-from knowformer.calibration.calibrator import Verdict
-from knowformer.calibration.sample import Floats, Ints
+from knowformer.calibration.calibrator import Probabilities
 from knowformer.errors import DataError
 from knowformer.graph.inverse import inverse_of
 
@@ -20,32 +18,44 @@ Sweep = Literal["heads", "tails"]
 
 
 @dataclass(frozen=True)
-class _Best:
-    """The best pairs so far, in no order."""
+class MissingRanking:
+    """New facts of a relation, most probable first, and how many candidates there were."""
 
-    given: Ints
-    found: Ints
-    score: Floats
-    verdict: Verdict
+    heads: Int[np.ndarray, " N"]
+    tails: Int[np.ndarray, " N"]
+    scores: Float[np.ndarray, " N"]
+    probabilities: Float[np.ndarray, " N"]
+    num_questions: int
+    num_candidates: int
 
-    def joined(self, other: "_Best") -> "_Best":
-        mine, theirs = self.verdict, other.verdict
-        return _Best(
-            np.concatenate([self.given, other.given]),
-            np.concatenate([self.found, other.found]),
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Pairs of an entity that was asked about and a candidate for its question."""
+
+    asked: Int[np.ndarray, " N"]
+    candidate: Int[np.ndarray, " N"]
+    score: Float[np.ndarray, " N"]
+    probabilities: Probabilities
+
+    def joined(self, other: "_Pairs") -> "_Pairs":
+        mine, others = self.probabilities, other.probabilities
+        return _Pairs(
+            np.concatenate([self.asked, other.asked]),
+            np.concatenate([self.candidate, other.candidate]),
             np.concatenate([self.score, other.score]),
-            Verdict(
-                np.concatenate([mine.probability, theirs.probability]),
-                np.concatenate([mine.log_odds, theirs.log_odds]),
+            Probabilities(
+                np.concatenate([mine.values, others.values]),
+                np.concatenate([mine.log_odds, others.log_odds]),
             ),
         )
 
-    def best(self, k: int) -> "_Best":
-        at = self.verdict.order()[:k]
-        return _Best(self.given[at], self.found[at], self.score[at], self.verdict[at])
+    def best(self, k: int) -> "_Pairs":
+        at = self.probabilities.order()[:k]
+        return _Pairs(self.asked[at], self.candidate[at], self.score[at], self.probabilities[at])
 
 
-def find_missing_facts(
+def rank_missing_facts(
     engine: Engine,
     relation: int,
     *,
@@ -53,37 +63,37 @@ def find_missing_facts(
     sweep: Sweep = "heads",
     every_entity: bool = False,
     progress: Callable[[int, int], None] | None = None,
-) -> MissingFacts:
+) -> MissingRanking:
     """Asks every head (or tail) of a relation, and keeps the k most probable facts not known.
 
     Raises:
         DataError: no entity of the graph takes part in the relation.
     """
     asked = _entities_asked(engine, relation, sweep, every_entity)
-    number = torch.tensor(relation)
     if sweep == "tails":
-        number = inverse_of(number, len(engine.graph.relations))
-    best: _Best | None = None
+        relation = inverse_of(relation, len(engine.graph.relations))
+    best: _Pairs | None = None
     num_candidates = done = 0
-    for heads in asked.split(engine.batch_rows):
-        batch = engine.score(heads, number.expand(len(heads)))
-        allowed = batch.scores.masked_fill(batch.known, -torch.inf)
+    for heads in asked.split(engine.batch_size):
+        batch = engine.score(heads, torch.full_like(heads, relation))
+        allowed = batch.allowed(new_only=True)
         top = allowed.topk(min(k, allowed.shape[1]), dim=1)
-        verdict = engine.judge.judge(top.values, batch.context)
+        probabilities = engine.calibrator.probabilities(top.values, batch.features)
         finite = torch.isfinite(top.values).numpy()
-        found = _Best(
+        pairs = _Pairs(
             heads[:, None].expand_as(top.indices).numpy()[finite],
-            top.indices.numpy()[finite],
+            batch.scores.entities_at(top.indices).numpy()[finite],
             top.values.double().numpy()[finite],
-            verdict[finite],
+            probabilities[finite],
         )
-        best = (found if best is None else best.joined(found)).best(k)
-        num_candidates += int((~batch.known).sum())
+        best = (pairs if best is None else best.joined(pairs)).best(k)
+        num_candidates += len(heads) * len(engine.graph.entities) - int(batch.known.sum())
         done += len(heads)
         if progress is not None:
             progress(done, len(asked))
     assert best is not None
-    return _named(engine, relation, sweep, best, len(asked), num_candidates)
+    ends = (best.asked, best.candidate) if sweep == "heads" else (best.candidate, best.asked)
+    return MissingRanking(*ends, best.score, best.probabilities.values, len(asked), num_candidates)
 
 
 def _entities_asked(
@@ -101,25 +111,3 @@ def _entities_asked(
             "entity instead: `every_entity=True`."
         )
     return asked
-
-
-def _named(
-    engine: Engine, relation: int, sweep: Sweep, best: _Best, asked: int, candidates: int
-) -> MissingFacts:
-    names, labels = engine.graph.entities.names, engine.labels.entities
-    name = engine.graph.relations.names[relation]
-    heads, tails = (best.given, best.found) if sweep == "heads" else (best.found, best.given)
-    facts = [
-        MissingFact(
-            head=names[head],
-            relation=name,
-            tail=names[tail],
-            rank=rank,
-            score=float(best.score[rank - 1]),
-            probability=float(best.verdict.probability[rank - 1]),
-            head_label=labels.get(names[head]),
-            tail_label=labels.get(names[tail]),
-        )
-        for rank, (head, tail) in enumerate(zip(heads, tails, strict=True), start=1)
-    ]
-    return MissingFacts(name, facts, asked, candidates, engine.judge.kind)

@@ -19,7 +19,7 @@ CAPTIONS: dict[ProbabilityKind, str] = {
 
 
 @dataclass(frozen=True)
-class Spread:
+class NoiseSpread:
     """The same answer under several draws of the identity noise; the first is the usual one."""
 
     samples: int
@@ -28,7 +28,7 @@ class Spread:
     probability_mean: float
     probability_deviation: float
     top_k_share: float
-    """Share of the draws in which the answer is among the k best."""
+    """Fraction of the draws in which the answer is among the k best."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Answer:
     known: bool
     label: str | None = None
     """Its readable name, where there is one."""
-    spread: Spread | None = None
+    spread: NoiseSpread | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -109,7 +109,7 @@ SPREAD_COLUMNS = [
 ]
 
 
-def _spread_cells(spread: Spread | None) -> list[Cell]:
+def _spread_cells(spread: NoiseSpread | None) -> list[Cell]:
     if spread is None:
         return []
     means = (spread.probability_mean, spread.score_mean)

@@ -1,1 +1,1 @@
-"""Scores to probabilities: sampled, fitted, applied and judged."""
+"""Scores to probabilities: features, sample, fit, calibrator, and how well they hold."""

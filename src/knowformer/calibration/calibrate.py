@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from knowformer.calibration.calibration import Calibration
 from knowformer.calibration.fit import fit_calibration
-from knowformer.calibration.sample import OwnProbability
 from knowformer.data.dataset import Dataset
 from knowformer.model.knowformer import KnowFormer
+from knowformer.scoring.link import LinkFunction
 from knowformer.scoring.scorer import Scorer
 
 
@@ -14,7 +14,7 @@ def calibrate_model(
     model: KnowFormer,
     dataset: Dataset,
     *,
-    link_function: OwnProbability,
+    link: LinkFunction,
     seed: int,
     threads: int = 0,
     progress: Callable[[int, int], None] | None = None,
@@ -24,7 +24,7 @@ def calibrate_model(
     Args:
         model: the trained model.
         dataset: the data set that it was trained on.
-        link_function: how its loss turns scores into probabilities.
+        link: its link function.
         seed: of the noise and the sampling.
         threads: CPU threads, 0 for all cores.
         progress: called with queries done and queries in all.
@@ -37,7 +37,7 @@ def calibrate_model(
     return fit_calibration(
         Scorer(model, valid.graph, seed=seed, threads=threads),
         valid,
-        own=link_function,
+        link=link,
         seed=seed,
         num_test_facts=len(dataset.test.facts) if same_graph else 0,
         progress=progress,

@@ -1,22 +1,29 @@
-"""Calibration: what a score is worth as a probability; fitted by ``evaluation.calibration_fit``.
+"""Calibration: what a score is worth as a probability; fitted by ``calibration.fit``.
 
-    log-odds = a * score + b * crowd + c * none_seen + d * log(1 + num_seen) + e - log(candidates)
+    log-odds = a * score + b * competitors + c * none_seen + d * log(1 + num_seen) + e
+               - log(num_candidates)
 
-The last term is Bayes: a question misses as many facts in a graph of many entities as in one of
-few, so before any score is seen, the chance of each falls with their number. There is one set of
-coefficients for all relations, then a curve (a line, or steps joined by lines) for each relation
-and side with enough validation facts, and one for the rest. Only the score differs between the
-candidates of a question, so a calibrated probability never changes their order.
+``calibration.features`` defines the terms. The last one is Bayes: a question misses as many facts
+in a graph of many entities as in one of few, so before any score is seen, the chance of each falls
+with their number. There is one set of coefficients for all relations, then a curve (a line, or
+steps joined by lines) for each relation and side with enough validation facts, and one for the
+rest. Only the score differs between the candidates of a question, so a calibrated probability never
+changes their order.
 """
 
 from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+import torch
+from jaxtyping import Float, Int
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
-from knowformer.calibration.sample import Floats, Ints, OwnProbability
+from knowformer.graph.inverse import base_relation, is_inverse
+from knowformer.graph.vocabulary import Vocabulary
+from knowformer.scoring.link import LinkFunction
 
 FORMAT_VERSION = 1
+# Their names in calibration.json, where "crowd" is the logmeanexp of competitors.
 COEFFICIENTS = ("score", "crowd", "none_seen", "log_num_seen", "constant")
 
 EVENT = (
@@ -54,7 +61,7 @@ class Curve(BaseModel):
             raise ValueError("expected steps that rise, from 0 to 1")
         return self
 
-    def apply(self, log_odds: Floats) -> Floats:
+    def apply(self, log_odds: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
         """Returns probabilities."""
         if self.kind == "steps":
             return np.interp(log_odds, self.log_odds, self.probabilities)
@@ -84,14 +91,16 @@ class Calibration(BaseModel):
 
     format_version: int = FORMAT_VERSION
     event: str = EVENT
-    own: OwnProbability
-    """What the model's own probabilities are."""
+    link: LinkFunction = Field(
+        validation_alias=AliasChoices("own", "link"), serialization_alias="own"
+    )
+    """The model's link function; ``own`` in calibration.json."""
     coefficients: dict[str, float]
     pooled: Curve
     relations: dict[str, dict[Side, Curve]]
     """By the relation's name and the side that is asked for."""
     log_loss: dict[str, float]
-    """Of validation candidates, each held out from the fit that judges it: by what was chosen."""
+    """Per validation candidate, each left out of the fit that it measures: by kind of curve."""
     fitted_on: FittedOn
     weights_sha256: str = ""
     """Of the model that it belongs to."""
@@ -101,10 +110,14 @@ class Calibration(BaseModel):
         return self.relations.get(relation, {}).get(side, self.pooled)
 
     def log_odds(
-        self, score: Floats, crowd: Floats, num_seen: Ints, num_candidates: Floats
-    ) -> Floats:
-        """Returns log-odds before the curve; these compare across questions, without ties."""
-        columns = question_columns(score, crowd, num_seen)
+        self,
+        score: Float[np.ndarray, "..."],
+        competitors: Float[np.ndarray, "..."],
+        num_seen: Int[np.ndarray, "..."],
+        num_candidates: Float[np.ndarray, "..."],
+    ) -> Float[np.ndarray, "..."]:
+        """Returns log-odds before the curve; these compare across queries, without ties."""
+        columns = feature_columns(score, competitors, num_seen)
         log_odds = -np.log(num_candidates)
         # One column after the other: a matrix product's bits depend on how many rows it has.
         for number, name in enumerate(COEFFICIENTS):
@@ -112,13 +125,25 @@ class Calibration(BaseModel):
         return log_odds
 
 
-def question_columns(score: Floats, crowd: Floats, num_seen: Ints) -> Floats:
-    """Returns what the log-odds are a sum of, one column per coefficient."""
-    score, crowd, num_seen = np.broadcast_arrays(score, crowd, num_seen)
+def asked_relation(relation: int, relations: Vocabulary) -> tuple[str, Side]:
+    """Returns the name of a relation id, and the side of a fact that it asks for."""
+    number = torch.tensor(relation)
+    side: Side = "head" if bool(is_inverse(number, len(relations))) else "tail"
+    return relations.names[int(base_relation(number, len(relations)))], side
+
+
+def feature_columns(
+    score: Float[np.ndarray, "..."],
+    competitors: Float[np.ndarray, "..."],
+    num_seen: Int[np.ndarray, "..."],
+) -> Float[np.ndarray, "... 5"]:
+    """Returns what the log-odds are a weighted sum of, one column per coefficient."""
+    score, competitors, num_seen = np.broadcast_arrays(score, competitors, num_seen)
     none_seen = (num_seen == 0).astype(np.float64)
-    return np.stack([score, crowd, none_seen, np.log1p(num_seen), np.ones_like(crowd)], axis=-1)
+    constant = np.ones_like(competitors)
+    return np.stack([score, competitors, none_seen, np.log1p(num_seen), constant], axis=-1)
 
 
-def sigmoid(log_odds: Floats) -> Floats:
+def sigmoid(log_odds: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
     """Returns 1 / (1 + exp(-x)) without overflow."""
     return np.exp(-np.logaddexp(0.0, -log_odds))

@@ -1,23 +1,16 @@
-"""Judge: scores to probabilities, calibrated where a calibration exists, and comparable keys."""
+"""Calibrator: scores to probabilities, calibrated where a calibration exists."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from knowformer.calibration.calibration import Calibration, Curve, Side
-from knowformer.calibration.sample import (
-    Floats,
-    Ints,
-    OwnProbability,
-    crowd,
-    num_candidates,
-)
-from knowformer.graph.inverse import base_relation, is_inverse
+from knowformer.calibration.calibration import Calibration, asked_relation
+from knowformer.calibration.features import QueryFeatures
 from knowformer.graph.vocabulary import Vocabulary
+from knowformer.scoring.link import LinkFunction, log_probabilities
 
 ProbabilityKind = Literal["calibrated", "model"]
 
@@ -25,43 +18,35 @@ LOWEST = -1e30  # instead of -inf, which times zero is not a number
 
 
 @dataclass(frozen=True)
-class Context:
-    """What a score is judged against, a row per question."""
+class Probabilities:
+    """Probabilities, and the log-odds that order those that are equal."""
 
-    relations: Ints  # as asked: an inverse asks for heads
-    crowd: Floats
-    num_seen: Ints
-    num_candidates: Floats
-    total: Floats  # log of the sum of exp(score) over all entities
+    values: Float[np.ndarray, "*shape"]
+    log_odds: Float[np.ndarray, "*shape"]
 
-    def take(self, rows: Ints) -> "Context":
-        """Returns these rows, in this order."""
-        return Context(*(getattr(self, field.name)[rows] for field in fields(self)))
+    def __getitem__(self, at: Any) -> "Probabilities":
+        return Probabilities(self.values[at], self.log_odds[at])
 
-
-@dataclass(frozen=True)
-class Verdict:
-    """Probabilities, and log-odds that order what probabilities leave tied."""
-
-    probability: Floats
-    log_odds: Floats
-
-    def __getitem__(self, at: Any) -> "Verdict":
-        return Verdict(self.probability[at], self.log_odds[at])
-
-    def order(self) -> Ints:
+    def order(self) -> Int[np.ndarray, " N"]:
         """Returns positions from most to least probable."""
-        return np.lexsort((-self.log_odds, -self.probability))
+        return np.lexsort((-self.log_odds, -self.values))
 
 
-class Judge:
+class Calibrator:
     """Turns the scores of one model into probabilities."""
 
     def __init__(
-        self, calibration: Calibration | None, own: OwnProbability, relations: Vocabulary
+        self, calibration: Calibration | None, link: LinkFunction, relations: Vocabulary
     ) -> None:
+        """Binds a calibration to the relations of a graph.
+
+        Args:
+            calibration: the model's; None leaves its probabilities as its link function gives them.
+            link: the model's link function.
+            relations: names of the relation ids that queries come with.
+        """
         self._calibration = calibration
-        self._own: OwnProbability = own
+        self._link: LinkFunction = link
         self._relations = relations
 
     @property
@@ -69,41 +54,27 @@ class Judge:
         """Returns what the probabilities are."""
         return "model" if self._calibration is None else "calibrated"
 
-    def context(
-        self,
-        scores: Float[Tensor, "B V"],
-        seen: Bool[Tensor, "B V"],
-        relations: Int[Tensor, " B"],
-    ) -> Context:
-        """Returns what the scores of these questions are judged against."""
-        return Context(
-            relations=relations.numpy(),
-            crowd=crowd(scores, seen).numpy(),
-            num_seen=seen.sum(1).numpy(),
-            num_candidates=num_candidates(seen).numpy(),
-            total=scores.double().logsumexp(1).numpy(),
-        )
+    @property
+    def fingerprint(self) -> str:
+        """Returns a text that is another one for a calibrator with other probabilities."""
+        if self._calibration is None:
+            return self._link
+        return self._calibration.model_dump_json(by_alias=True)
 
-    def judge(self, scores: Float[Tensor, "B K"], context: Context) -> Verdict:
-        """Judges some candidates of each question; what is left out, at -inf, gets nothing."""
+    def probabilities(self, scores: Float[Tensor, "B K"], features: QueryFeatures) -> Probabilities:
+        """Returns probabilities of some candidates of each query; a score of -inf gets none."""
         score = np.maximum(scores.double().numpy(), LOWEST)
         if self._calibration is None:
-            total = context.total[:, None]
-            own = score - total if self._own == "softmax" else -np.logaddexp(0.0, -score)
-            return Verdict(np.exp(own), own)
+            logs = log_probabilities(score, features.log_total[:, None], self._link)
+            return Probabilities(np.exp(logs), logs)
         log_odds = self._calibration.log_odds(
             score,
-            context.crowd[:, None],
-            context.num_seen[:, None],
-            context.num_candidates[:, None],
+            features.competitors[:, None],
+            features.num_seen[:, None],
+            features.num_candidates[:, None],
         )
-        curves = [self._curve(relation) for relation in context.relations.tolist()]
-        rows = [curve.apply(row) for curve, row in zip(curves, log_odds, strict=True)]
-        return Verdict(np.array(rows).reshape(score.shape), log_odds)
-
-    def _curve(self, relation: int) -> Curve:
-        assert self._calibration is not None
-        number = torch.tensor(relation)
-        side: Side = "head" if bool(is_inverse(number, len(self._relations))) else "tail"
-        name = self._relations.names[int(base_relation(number, len(self._relations)))]
-        return self._calibration.curve(name, side)
+        relations: list[int] = features.relations.tolist()
+        asked = [asked_relation(relation, self._relations) for relation in relations]
+        curves = [self._calibration.curve(name, side) for name, side in asked]
+        values = [curve.apply(of_query) for curve, of_query in zip(curves, log_odds, strict=True)]
+        return Probabilities(np.array(values).reshape(score.shape), log_odds)

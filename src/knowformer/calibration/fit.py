@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import torch
+from jaxtyping import Bool, Float
 
 from knowformer.calibration.calibration import (
     COEFFICIENTS,
@@ -19,25 +19,22 @@ from knowformer.calibration.calibration import (
     Curve,
     FittedOn,
     Side,
-    question_columns,
+    asked_relation,
+    feature_columns,
     sigmoid,
 )
-from knowformer.calibration.sample import (
-    Bools,
-    Candidates,
-    Floats,
-    OwnProbability,
-    ScoresQueries,
-    sample_candidates,
-)
+from knowformer.calibration.sample import CalibrationSample, ScoresQueries, sample_candidates
 from knowformer.data.dataset import Split
 from knowformer.errors import DataError
-from knowformer.graph.inverse import base_relation, is_inverse
+from knowformer.scoring.link import LinkFunction
 
 MIN_FACTS = 20  # true candidates without which nothing is fitted
 MIN_FACTS_OF_RELATION = 50  # without which a relation shares the pooled curve
 FOLDS = 5
 TINY = 1e-12
+
+Column = Float[np.ndarray, " N"]
+Mask = Bool[np.ndarray, " N"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ class _Labelled:
     curve: Curve
     ceiling: float
 
-    def apply(self, log_odds: Floats) -> Floats:
+    def apply(self, log_odds: Column) -> Column:
         return self.ceiling * self.curve.apply(log_odds)
 
     def of_truth(self) -> Curve:
@@ -68,7 +65,7 @@ def fit_calibration(
     scorer: ScoresQueries,
     valid: Split,
     *,
-    own: OwnProbability,
+    link: LinkFunction,
     seed: int,
     num_test_facts: int,
     progress: Callable[[int, int], None] | None = None,
@@ -78,79 +75,72 @@ def fit_calibration(
     Args:
         scorer: the model on the split's graph.
         valid: validation facts as training sees them: its known facts hold no test facts.
-        own: how the model's own probabilities are made.
+        link: the model's link function.
         seed: root of the sampling.
         num_test_facts: how many test facts the same graph lacks besides.
-        progress: called with questions done and questions in all.
+        progress: called with queries done and queries in all.
 
     Raises:
         DataError: there are too few validation facts.
     """
     if 2 * len(valid.facts) < MIN_FACTS:
         raise _too_few(2 * len(valid.facts))
-    rows = sample_candidates(scorer, valid, own=own, seed=seed, progress=progress)
-    if rows.is_true.sum() < MIN_FACTS:
-        raise _too_few(int(rows.is_true.sum()))
+    sample = sample_candidates(scorer, valid, link=link, seed=seed, progress=progress)
+    if sample.is_true.sum() < MIN_FACTS:
+        raise _too_few(int(sample.is_true.sum()))
     ceiling = len(valid.facts) / (len(valid.facts) + num_test_facts)
-    chosen, losses = _choose_curves(rows, ceiling)
-    coefficients = _fit_coefficients(rows, ceiling)
-    log_odds = _log_odds(rows, coefficients)
-    pooled = CURVES[chosen[None]](log_odds, rows, ceiling)
+    chosen, losses = _choose_curves(sample, ceiling)
+    coefficients = _fit_coefficients(sample, ceiling)
+    log_odds = _log_odds(sample, coefficients)
+    pooled = CURVES[chosen[None]](log_odds, sample, ceiling)
     relations: dict[str, dict[Side, Curve]] = {}
     for relation, kind in chosen.items():
         if relation is not None and kind != "pooled":
-            at = rows.relation == relation
-            curve = CURVES[kind](log_odds[at], rows[at], ceiling)
-            name, side = _name_and_side(relation, valid)
+            at = sample.relation == relation
+            curve = CURVES[kind](log_odds[at], sample[at], ceiling)
+            name, side = asked_relation(relation, valid.graph.relations)
             relations.setdefault(name, {})[side] = curve.of_truth()
     return Calibration(
-        own=own,
+        link=link,
         coefficients=dict(zip(COEFFICIENTS, coefficients.tolist(), strict=True)),
         pooled=pooled.of_truth(),
         relations=relations,
         log_loss=losses,
         fitted_on=FittedOn(
-            facts=int(rows.is_true.sum()),
-            questions=len(np.unique(rows.question)),
-            candidates=len(rows),
-            sampled_from=round(float(rows.weight[rows.place == 0].sum())),
+            facts=int(sample.is_true.sum()),
+            questions=len(np.unique(sample.query)),
+            candidates=len(sample),
+            sampled_from=round(float(sample.weight[sample.place == 0].sum())),
             test_facts_among_candidates=num_test_facts,
             seed=seed,
         ),
     )
 
 
-def _too_few(found: int) -> DataError:
+def _too_few(number: int) -> DataError:
     return DataError(
         f"Expected at least {MIN_FACTS} validation facts, both directions counted, to fit "
-        f"probabilities on, got {found}. Hold more facts out for validation."
+        f"probabilities on, got {number}. Hold more facts out for validation."
     )
 
 
-def _name_and_side(relation: int, split: Split) -> tuple[str, Side]:
-    names = split.graph.relations.names
-    number = torch.tensor(relation)
-    side: Side = "head" if bool(is_inverse(number, len(names))) else "tail"
-    return names[int(base_relation(number, len(names)))], side
-
-
 def _choose_curves(
-    rows: Candidates, ceiling: float
+    sample: CalibrationSample, ceiling: float
 ) -> tuple[dict[int | None, str], dict[str, float]]:
     """Returns the kind of curve for each relation with enough facts, and for the rest (None).
 
     Also the held-out log-loss per candidate, of the pooled curves and of what was chosen.
     """
-    relations, counts = np.unique(rows.relation[rows.is_true], return_counts=True)
+    relations, counts = np.unique(sample.relation[sample.is_true], return_counts=True)
     enough: list[int] = [
         relation
         for relation in relations[counts >= MIN_FACTS_OF_RELATION].tolist()
-        # All answers of one question are judged together: one question leaves none to fit on.
-        if len(np.unique(rows.question[rows.relation == relation] % FOLDS)) > 1
+        # A query is in one fold with all of its candidates: a single one leaves none to fit on.
+        if len(np.unique(sample.query[sample.relation == relation] % FOLDS)) > 1
     ]
-    groups = {None: np.ones(len(rows), dtype=bool)}
-    groups |= {relation: rows.relation == relation for relation in enough}
-    losses = _held_out_losses(rows, groups, ceiling)
+    groups = {None: np.ones(len(sample), dtype=bool)}
+    groups |= {relation: sample.relation == relation for relation in enough}
+    losses = _held_out_losses(sample, groups, ceiling)
     pooled_kind = min(CURVES, key=lambda kind: losses[None, kind].sum())
     chosen: dict[int | None, str] = {None: pooled_kind}
     final = losses[None, pooled_kind].copy()
@@ -160,70 +150,70 @@ def _choose_curves(
         options["pooled"] = losses[None, pooled_kind][at]
         chosen[relation] = min(options, key=lambda kind: options[kind].sum())
         final[at] = options[chosen[relation]]
-    total = rows.weight.sum()
+    total = sample.weight.sum()
     summary = {f"pooled {kind}": float(losses[None, kind].sum() / total) for kind in CURVES}
     return chosen, {**summary, "chosen": float(final.sum() / total)}
 
 
 def _held_out_losses(
-    rows: Candidates, groups: dict[int | None, Bools], ceiling: float
-) -> dict[tuple[int | None, str], Floats]:
+    sample: CalibrationSample, groups: dict[int | None, Mask], ceiling: float
+) -> dict[tuple[int | None, str], Column]:
     """Returns the loss of every candidate, by group and curve, under a fit without its question."""
-    losses = {(group, kind): np.zeros(len(rows)) for group in groups for kind in CURVES}
-    fold = rows.question % FOLDS
+    losses = {(group, kind): np.zeros(len(sample)) for group in groups for kind in CURVES}
+    fold = sample.query % FOLDS
     for number in range(FOLDS):
-        fitted, judged = fold != number, fold == number
-        log_odds = _log_odds(rows, _fit_coefficients(rows[fitted], ceiling))
+        fitted, left_out = fold != number, fold == number
+        log_odds = _log_odds(sample, _fit_coefficients(sample[fitted], ceiling))
         for (group, kind), loss in losses.items():
-            fit_at, judge_at = fitted & groups[group], judged & groups[group]
-            curve = CURVES[kind](log_odds[fit_at], rows[fit_at], ceiling)
-            loss[judge_at] = _log_loss(curve.apply(log_odds[judge_at]), rows[judge_at])
+            fit_at, out_at = fitted & groups[group], left_out & groups[group]
+            curve = CURVES[kind](log_odds[fit_at], sample[fit_at], ceiling)
+            loss[out_at] = _log_loss(curve.apply(log_odds[out_at]), sample[out_at])
     return losses
 
 
-def _log_loss(labelled: Floats, rows: Candidates) -> Floats:
+def _log_loss(labelled: Column, sample: CalibrationSample) -> Column:
     p = np.clip(labelled, TINY, 1 - TINY)
-    return -rows.weight * np.where(rows.is_true, np.log(p), np.log1p(-p))
+    return -sample.weight * np.where(sample.is_true, np.log(p), np.log1p(-p))
 
 
-def _log_odds(rows: Candidates, coefficients: Floats) -> Floats:
-    columns = question_columns(rows.score, rows.crowd, rows.num_seen)
-    return columns @ coefficients - np.log(rows.num_candidates)
+def _log_odds(sample: CalibrationSample, coefficients: Float[np.ndarray, " C"]) -> Column:
+    columns = feature_columns(sample.score, sample.competitors, sample.num_seen)
+    return columns @ coefficients - np.log(sample.num_candidates)
 
 
-def _fit_coefficients(rows: Candidates, ceiling: float) -> Floats:
-    columns = question_columns(rows.score, rows.crowd, rows.num_seen)
-    given = -np.log(rows.num_candidates)
-    coefficients = fit_logistic(columns, rows.is_true, rows.weight, ceiling, given=given)
+def _fit_coefficients(sample: CalibrationSample, ceiling: float) -> Float[np.ndarray, " C"]:
+    columns = feature_columns(sample.score, sample.competitors, sample.num_seen)
+    given = -np.log(sample.num_candidates)
+    coefficients = fit_logistic(columns, sample.is_true, sample.weight, ceiling, given=given)
     if coefficients[0] > 0:
         return coefficients
     # A higher score must not be worth less. Where scores say nothing, they count for nothing.
     columns[:, 0] = 0.0
-    coefficients = fit_logistic(columns, rows.is_true, rows.weight, ceiling, given=given)
+    coefficients = fit_logistic(columns, sample.is_true, sample.weight, ceiling, given=given)
     coefficients[0] = 0.0
     return coefficients
 
 
 def fit_logistic(
-    columns: Floats,
-    labels: Bools,
-    weights: Floats,
+    columns: Float[np.ndarray, "N C"],
+    labels: Mask,
+    weights: Column,
     ceiling: float,
     *,
-    given: Floats | float = 0.0,
+    given: Column | float = 0.0,
     ridge: float = 1e-2,
-) -> Floats:
+) -> Float[np.ndarray, " C"]:
     """Fits P(label) = ceiling * sigmoid(columns @ coefficients + given) by Fisher scoring.
 
     The last column must be constant; the ridge keeps the others finite where labels are separable.
     """
     penalty = np.full(columns.shape[1], ridge)
     penalty[-1] = TINY
-    share = np.clip(np.average(labels, weights=weights) / ceiling, 1e-9, 1 - 1e-9)
+    base_rate = np.clip(np.average(labels, weights=weights) / ceiling, 1e-9, 1 - 1e-9)
     coefficients = np.zeros(columns.shape[1])
-    coefficients[-1] = np.log(share / (1 - share)) - np.mean(given)
+    coefficients[-1] = np.log(base_rate / (1 - base_rate)) - np.mean(given)
 
-    def objective(at: Floats) -> float:
+    def objective(at: Float[np.ndarray, " C"]) -> float:
         p = np.clip(ceiling * sigmoid(columns @ at + given), TINY, 1 - TINY)
         fit = (weights * np.where(labels, np.log(p), np.log1p(-p))).sum()
         return float(fit - 0.5 * (penalty * at**2).sum())
@@ -246,22 +236,24 @@ def fit_logistic(
     return coefficients
 
 
-def _fit_line(log_odds: Floats, rows: Candidates, ceiling: float) -> _Labelled:
+def _fit_line(log_odds: Column, sample: CalibrationSample, ceiling: float) -> _Labelled:
     """Platt scaling: a line in log-odds."""
     columns = np.stack([log_odds, np.ones_like(log_odds)], 1)
-    slope, shift = fit_logistic(columns, rows.is_true, rows.weight, ceiling, ridge=1.0)
+    slope, shift = fit_logistic(columns, sample.is_true, sample.weight, ceiling, ridge=1.0)
     if slope <= 0:
         columns[:, 0] = 0.0
-        slope, shift = 0.0, fit_logistic(columns, rows.is_true, rows.weight, ceiling)[1]
+        slope, shift = 0.0, fit_logistic(columns, sample.is_true, sample.weight, ceiling)[1]
     return _Labelled(Curve(kind="line", slope=float(slope), shift=float(shift)), ceiling)
 
 
-def _fit_steps(log_odds: Floats, rows: Candidates, ceiling: float) -> _Labelled:
+def _fit_steps(log_odds: Column, sample: CalibrationSample, ceiling: float) -> _Labelled:
     """Isotonic regression, each step drawn towards the line as if by one more candidate."""
-    line = _fit_line(log_odds, rows, ceiling)
+    line = _fit_line(log_odds, sample, ceiling)
     order = np.argsort(log_odds, kind="stable")
-    at, weight = log_odds[order], rows.weight[order]
-    sums = np.stack([weight, weight * rows.is_true[order], weight * at, weight * line.apply(at)], 1)
+    at, weight = log_odds[order], sample.weight[order]
+    sums = np.stack(
+        [weight, weight * sample.is_true[order], weight * at, weight * line.apply(at)], 1
+    )
     # Equal log-odds are one point. Neighbours of equal means end in one block anyway: merged
     # first, few are left.
     points = _merge(sums, np.diff(at) != 0)
@@ -274,19 +266,21 @@ def _fit_steps(log_odds: Floats, rows: Candidates, ceiling: float) -> _Labelled:
     return _Labelled(steps, ceiling)
 
 
-def _merge(sums: Floats, is_new: Bools) -> Floats:
+def _merge(
+    sums: Float[np.ndarray, "N S"], is_new: Bool[np.ndarray, " N-1"]
+) -> Float[np.ndarray, "M S"]:
     """Adds up rows; ``is_new`` says of each row but the first whether it starts another one."""
     return np.add.reduceat(sums, np.flatnonzero(np.concatenate([[True], is_new])), axis=0)
 
 
-def pool_adjacent_violators(sums: Floats) -> Floats:
+def pool_adjacent_violators(sums: Float[np.ndarray, "N S"]) -> Float[np.ndarray, "M S"]:
     """Merges neighbouring rows until their means never fall.
 
     Args:
         sums: a row per point in order: weight above zero, weight times value, then anything else
             that adds up.
     """
-    blocks: list[Floats] = []
+    blocks: list[Float[np.ndarray, " S"]] = []
     for row in sums:
         block = row.copy()
         # The quotients themselves: rounded products may rise where the means are equal.
@@ -296,7 +290,7 @@ def pool_adjacent_violators(sums: Floats) -> Floats:
     return np.array(blocks)
 
 
-CURVES: dict[str, Callable[[Floats, Candidates, float], _Labelled]] = {
+CURVES: dict[str, Callable[[Column, CalibrationSample, float], _Labelled]] = {
     "line": _fit_line,
     "steps": _fit_steps,
 }

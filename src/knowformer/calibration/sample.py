@@ -1,162 +1,122 @@
-"""Held-out questions and their candidates: what probabilities are fitted on, and judged by.
+"""The calibration sample: queries of a split and some of their candidates, with their truth.
 
-The questions are pairs (h, r), both directions, whose head takes part in the relation, whether or
+The queries are pairs (h, r), both directions, whose head takes part in the relation, whether or
 not a fact of the split is missing there: someone who asks does not know that either. The
 candidates are the entities that are not known as answers. What the split holds out is true, all
-else is false. Most questions miss nothing, so they are sampled apart from those that do, and
+else is false. Most queries miss nothing, so they are sampled apart from those that do, and
 weighted back; likewise candidates that score low.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Literal, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from knowformer.calibration.features import QueryFeatures, query_features
 from knowformer.data.dataset import Split
 from knowformer.graph.inverse import num_with_inverses, with_inverse_facts
 from knowformer.queries.known_answers import KnownAnswers
+from knowformer.queries.scores import Scores
+from knowformer.scoring.batch_size import queries_at_once
+from knowformer.scoring.link import LinkFunction, log_probabilities
 from knowformer.seeding import generator
 
-OwnProbability = Literal["softmax", "sigmoid"]
-
-QUESTIONS = 1000  # sampled of those that miss a fact, and as many of the others
-BEST = 32  # candidates of a question that are all taken
+QUERIES = 1000  # sampled of those that miss a fact, and as many of the others
+BEST = 32  # candidates of a query that are all taken
 OTHERS = 32  # taken of the rest, on average
-BATCH_FLOATS = 2**21  # of one table of scores: 8 MB
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @runtime_checkable
 class ScoresQueries(Protocol):
     """What is needed of a scorer."""
 
-    def score(self, heads: Int[Tensor, " B"], relations: Int[Tensor, " B"]) -> Float[Tensor, "B V"]:
-        """Returns the scores of every entity for every query."""
+    def score(self, heads: Int[Tensor, " B"], relations: Int[Tensor, " B"]) -> Scores:
+        """Returns the scores of every query's candidates."""
         ...
 
 
 @dataclass(frozen=True)
-class Candidates:
-    """Candidates of many questions, one a row; weights make the sample stand for the whole."""
+class CalibrationSample:
+    """Candidates of many queries, one a row; weights make the sample stand for the whole."""
 
-    question: Ints
-    relation: Ints  # as asked: an inverse asks for heads
-    score: Floats
-    crowd: Floats  # see ``crowd``
-    num_seen: Ints  # answers of the question that the model sees as facts
-    num_candidates: Floats  # entities that are not
-    own: Floats  # the model's own probability
-    place: Ints  # among the candidates of the question, 0 is the best
-    is_true: Bools
-    weight: Floats
+    query: Int[np.ndarray, " N"]
+    relation: Int[np.ndarray, " N"]  # as asked: an inverse asks for heads
+    score: Float[np.ndarray, " N"]
+    competitors: Float[np.ndarray, " N"]  # this and the next two: see ``features.QueryFeatures``
+    num_seen: Int[np.ndarray, " N"]
+    num_candidates: Float[np.ndarray, " N"]
+    model_probability: Float[np.ndarray, " N"]  # what the link function gives
+    place: Int[np.ndarray, " N"]  # among the candidates of the query, 0 is the best
+    is_true: Bool[np.ndarray, " N"]
+    weight: Float[np.ndarray, " N"]
 
     def __len__(self) -> int:
         return len(self.score)
 
-    def __getitem__(self, at: Bools) -> "Candidates":
-        return Candidates(*(getattr(self, field.name)[at] for field in fields(self)))
-
-
-def crowd(scores: Float[Tensor, "B V"], seen: Bool[Tensor, "B V"]) -> Float[Tensor, " B"]:
-    """Returns how high the candidates of a question score: the log of the mean of exp(score).
-
-    Answers that the model sees as facts are left out, as in training's cross-entropy. A mean, not a
-    sum: it compares between graphs of different sizes.
-    """
-    scores = scores.double()
-    others = scores.masked_fill(seen, -torch.inf).logsumexp(1) - num_candidates(seen).log()
-    everyone = scores.logsumexp(1) - math.log(max(1, scores.shape[1]))
-    return torch.where(seen.all(1), everyone, others)
-
-
-def num_candidates(seen: Bool[Tensor, "B V"]) -> Float[Tensor, " B"]:
-    """Returns how many entities each question has that are not seen as answers; at least one."""
-    return (~seen).sum(1).clamp(min=1).double()
-
-
-def own_log_probabilities(
-    scores: Float[Tensor, "B V"], own: OwnProbability
-) -> Float[Tensor, "B V"]:
-    """What the loss makes of scores, as logarithms: a softmax over entities, or a sigmoid each.
-
-    Unlike raw scores, these compare across relations; unlike probabilities, they do not end in
-    ties at 0 and 1.
-    """
-    return scores.log_softmax(-1) if own == "softmax" else torch.nn.functional.logsigmoid(scores)
-
-
-def batch_rows(num_entities: int) -> int:
-    """Returns how many queries' scores are held at once."""
-    return max(1, min(64, BATCH_FLOATS // max(1, num_entities)))
+    def __getitem__(self, at: Bool[np.ndarray, " N"]) -> "CalibrationSample":
+        return CalibrationSample(*(getattr(self, field.name)[at] for field in fields(self)))
 
 
 def sample_candidates(
     scorer: ScoresQueries,
     split: Split,
     *,
-    own: OwnProbability,
+    link: LinkFunction,
     seed: int,
-    questions: int = QUESTIONS,
+    queries: int = QUERIES,
     progress: Callable[[int, int], None] | None = None,
-) -> Candidates:
-    """Scores a seeded sample of a split's questions and returns candidates with their truth.
+) -> CalibrationSample:
+    """Scores a seeded sample of a split's queries and returns candidates with their truth.
 
     Args:
         scorer: bound to the split's graph, which does not hold the split's facts.
         split: its facts are true; other known facts are no candidates.
-        own: how the model's own probabilities are made.
+        link: the model's link function.
         seed: root of the sampling.
-        questions: at most as many that miss a fact, and as many that miss none.
-        progress: called with questions done and questions in all.
+        queries: at most as many that miss a fact, and as many that miss none.
+        progress: called with queries done and queries in all.
     """
     graph = split.graph
     sizes = {"num_entities": len(graph.entities), "num_relations": len(graph.relations)}
-    seen = KnownAnswers(graph.facts, **sizes)
+    seen = KnownAnswers.of(graph)
     held_out, known = KnownAnswers(split.facts, **sizes), KnownAnswers(split.known, **sizes)
-    asked, weights = _sample_questions(split, questions, seed)
-    parts: list[Candidates] = []
+    asked, weights = _sample_queries(split, queries, seed)
+    batches: list[CalibrationSample] = []
     first = 0
-    for pairs in asked.split(batch_rows(len(graph.entities))):
+    for pairs in asked.split(queries_at_once(len(graph.entities))):
         heads, relations = pairs.unbind(1)
         scores = scorer.score(heads, relations)
-        is_seen = seen.mask(heads, relations)
-        is_true = held_out.mask(heads, relations) & ~is_seen
-        is_candidate = ~is_seen & (is_true | ~known.mask(heads, relations))
+        is_seen = scores.mask(*seen.lookup(heads, relations))
+        is_true = scores.mask(*held_out.lookup(heads, relations)) & ~is_seen
+        is_new = is_true | ~scores.mask(*known.lookup(heads, relations))
         numbers = torch.arange(first, first + len(pairs))
-        random = generator(seed, "calibration", split.name, "candidates", first)
-        parts.append(
+        batches.append(
             _take(
-                scores,
-                is_seen,
-                is_true & is_candidate,
-                is_candidate,
-                own=own,
+                scores.table,
+                is_true=is_true,
+                is_candidate=scores.is_candidate & ~is_seen & is_new,
+                features=query_features(scores, is_seen, relations),
+                link=link,
                 numbers=numbers,
-                relations=relations,
                 weights=weights[numbers],
-                random=random,
+                random=generator(seed, "calibration", split.name, "candidates", first),
             )
         )
         first += len(pairs)
         if progress is not None:
             progress(first, len(asked))
-    names = [field.name for field in fields(Candidates)]
-    return Candidates(*(np.concatenate([getattr(p, n) for p in parts]) for n in names))
+    names = [field.name for field in fields(CalibrationSample)]
+    return CalibrationSample(*(np.concatenate([getattr(b, n) for b in batches]) for n in names))
 
 
-def _sample_questions(
+def _sample_queries(
     split: Split, limit: int, seed: int
 ) -> tuple[Int[Tensor, "Q 2"], Float[Tensor, " Q"]]:
-    """Returns questions (head, relation) in random order, and how many each stands for."""
+    """Returns queries (head, relation) in random order, and how many each stands for."""
     num_relations = len(split.graph.relations)
     width = num_with_inverses(num_relations)
 
@@ -184,17 +144,16 @@ def _sample_questions(
 
 
 def _take(
-    scores: Float[Tensor, "B V"],
-    is_seen: Bool[Tensor, "B V"],
-    is_true: Bool[Tensor, "B V"],
-    is_candidate: Bool[Tensor, "B V"],
+    scores: Float[Tensor, "B W"],
     *,
-    own: OwnProbability,
+    is_true: Bool[Tensor, "B W"],
+    is_candidate: Bool[Tensor, "B W"],
+    features: QueryFeatures,
+    link: LinkFunction,
     numbers: Int[Tensor, " B"],
-    relations: Int[Tensor, " B"],
     weights: Float[Tensor, " B"],
     random: torch.Generator,
-) -> Candidates:
+) -> CalibrationSample:
     """Takes every true candidate, the best ones, and a few of the rest, weighted."""
     order = scores.masked_fill(~is_candidate, -torch.inf).argsort(
         dim=1, descending=True, stable=True
@@ -204,20 +163,23 @@ def _take(
     )
     all_taken = is_candidate & (is_true | (place < BEST))
     rest = is_candidate & ~all_taken
-    share = (OTHERS / rest.sum(1).clamp(min=1).double()).clamp(max=1.0)
+    fraction = (OTHERS / rest.sum(1).clamp(min=1).double()).clamp(max=1.0)
     draw = torch.rand(scores.shape, generator=random, dtype=torch.double)
-    taken = all_taken | (rest & (draw < share[:, None]))
-    rows, entities = torch.nonzero(taken, as_tuple=True)
-    at_rest = rest[rows, entities]
-    return Candidates(
-        question=numbers[rows].numpy(),
-        relation=relations[rows].numpy(),
-        score=scores[rows, entities].double().numpy(),
-        crowd=crowd(scores, is_seen)[rows].numpy(),
-        num_seen=is_seen.sum(1)[rows].numpy(),
-        num_candidates=num_candidates(is_seen)[rows].numpy(),
-        own=own_log_probabilities(scores, own)[rows, entities].double().exp().numpy(),
-        place=place[rows, entities].numpy(),
-        is_true=is_true[rows, entities].numpy(),
-        weight=torch.where(at_rest, weights[rows] / share[rows], weights[rows]).numpy(),
+    taken = all_taken | (rest & (draw < fraction[:, None]))
+    query, column = torch.nonzero(taken, as_tuple=True)
+    score = scores[query, column].double().numpy()
+    of = features.take(query.numpy())
+    return CalibrationSample(
+        query=numbers[query].numpy(),
+        relation=of.relations,
+        score=score,
+        competitors=of.competitors,
+        num_seen=of.num_seen,
+        num_candidates=of.num_candidates,
+        model_probability=np.exp(log_probabilities(score, of.log_total, link)),
+        place=place[query, column].numpy(),
+        is_true=is_true[query, column].numpy(),
+        weight=torch.where(
+            rest[query, column], weights[query] / fraction[query], weights[query]
+        ).numpy(),
     )

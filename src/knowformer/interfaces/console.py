@@ -1,4 +1,4 @@
-"""What commands share: two consoles, how they print, and the options that several have."""
+"""Shared by all commands: two consoles, how they print, and common options."""
 
 import codecs
 import json

@@ -1,4 +1,4 @@
-"""What a person sees while something takes time: a live line, or plain lines where none can be."""
+"""Progress reporting: a live line on a terminal, plain lines now and then elsewhere."""
 
 import time
 from collections.abc import Callable, Generator

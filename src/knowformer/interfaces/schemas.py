@@ -1,68 +1,69 @@
-"""Response types: what ``--json`` prints."""
+"""Response types of ``--json``; those of answers are in ``answering.responses``."""
 
-from dataclasses import asdict
 from typing import Any
 
-from knowformer.answering.results import Answer, Answers, MissingFacts
-from knowformer.data.catalog import CatalogEntry, locate
+from knowformer.answering.responses import Response
+from knowformer.data.catalog import CatalogEntry, Kind, locate
+from knowformer.importing.importing import ImportResult
 
 
-def answers_response(answers: Answers) -> dict[str, Any]:
-    """Returns a question and its answers; ``probability_kind`` says what probabilities are."""
-    return {
-        "query": {
-            "head": answers.head,
-            "relation": answers.relation,
-            "tail": answers.tail,
-            "asks_for": answers.asks_for,
-            "candidates": answers.num_candidates,
-            "known": answers.num_known,
-            "probability_kind": answers.probability_kind,
-        },
-        "answers": [_answer(answer, answers) for answer in answers.answers],
-    }
+class DatasetResponse(Response):
+    """A catalogue entry with its counts and where its files are, if they are here."""
+
+    name: str
+    kind: Kind
+    entities: int
+    relations: int
+    facts: dict[str, int]
+    """By split."""
+    test_facts: int | None
+    embedded: bool
+    folder: str | None
+    licence: str
+
+    @classmethod
+    def of(cls, entry: CatalogEntry) -> "DatasetResponse":
+        """Returns a catalogue entry as JSON."""
+        folder = locate(entry)
+        return cls(
+            name=entry.name,
+            kind=entry.kind,
+            entities=entry.counts.entities,
+            relations=entry.counts.relations,
+            facts=dict(entry.counts.facts),
+            test_facts=(entry.test_graph_counts or entry.counts).facts.get("test"),
+            embedded=entry.embedded,
+            folder=str(folder) if folder else None,
+            licence=entry.licence,
+        )
 
 
-def _answer(answer: Answer, answers: Answers) -> dict[str, Any]:
-    content: dict[str, Any] = {
-        "relation" if answers.asks_for == "relation" else "entity": answer.name,
-        "rank": answer.rank,
-        "score": answer.score,
-        "probability": answer.probability,
-        "known": answer.known,
-    }
-    if answer.label is not None:
-        content["label"] = answer.label
-    if answer.spread is not None:
-        content["spread"] = asdict(answer.spread)
-    return content
+class TrainingResponse(Response):
+    """A run that training has left."""
+
+    run: str
+    dataset: str
+    best_validation: dict[str, Any]
+    """As in metrics.json."""
 
 
-def missing_facts_response(found: MissingFacts) -> dict[str, Any]:
-    """Returns new facts of a relation, most probable first."""
-    facts = [asdict(fact) for fact in found.facts]
-    return {
-        "query": {
-            "all_missing": found.relation,
-            "questions": found.num_questions,
-            "candidates": found.num_candidates,
-            "probability_kind": found.probability_kind,
-        },
-        "facts": [{k: v for k, v in fact.items() if v is not None} for fact in facts],
-    }
+class ImportResponse(Response):
+    """What an import has read and written."""
 
+    folder: str
+    rows: int
+    bad_rows: int
+    notes: list[str]
+    audit: dict[str, Any]
+    """As in audit.json."""
 
-def dataset_response(entry: CatalogEntry) -> dict[str, Any]:
-    """Returns a catalogue entry with its counts and where its files are, if they are here."""
-    folder = locate(entry)
-    return {
-        "name": entry.name,
-        "kind": entry.kind,
-        "entities": entry.counts.entities,
-        "relations": entry.counts.relations,
-        "facts": dict(entry.counts.facts),
-        "test_facts": (entry.test_graph_counts or entry.counts).facts.get("test"),
-        "embedded": entry.embedded,
-        "folder": str(folder) if folder else None,
-        "licence": entry.licence,
-    }
+    @classmethod
+    def of(cls, result: ImportResult) -> "ImportResponse":
+        """Returns an import as JSON."""
+        return cls(
+            folder=str(result.folder),
+            rows=result.num_rows,
+            bad_rows=len(result.bad_rows.rows),
+            notes=list(result.notes),
+            audit=result.audit.model_dump(mode="json"),
+        )

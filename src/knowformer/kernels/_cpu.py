@@ -9,7 +9,7 @@ would otherwise have to sum over all edges again.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -36,7 +36,7 @@ HEAD_WIDTHS = (4, 8, 16, 32, 64)
 PIECES = 8  # of a single query that threads share: more than threads, as rows differ in edges
 
 ParallelMap = Callable[..., list[Any]]
-Range = tuple[int, int]
+Backward = TypeVar("Backward", bound=Callable[..., Any])
 
 
 class CpuBackend(ReferenceBackend):
@@ -188,6 +188,11 @@ def _contiguous(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple(tensor.contiguous() for tensor in tensors)
 
 
+def _once_differentiable(backward: Backward) -> Backward:
+    """Refuses second derivatives, which no kernel has; torch's own decorator loses the type."""
+    return once_differentiable(backward)
+
+
 class _NoGradient:
     """Stands for autograd's context where nothing is to be differentiated."""
 
@@ -244,7 +249,7 @@ class _Input(Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @_once_differentiable
     def backward(ctx: Any, *grad_outputs: Tensor) -> Any:
         gradient = grad_outputs[0].contiguous()
         states, extra, vectors, matrices = ctx.saved_tensors
@@ -269,7 +274,7 @@ def _input_arguments(
         "extra": extra,
         "segments": view.offsets,
         "starts": view.starts,
-        "heads": view.heads,
+        "heads": view.heads.contiguous(),
         "vectors": vectors,
         "matrices": matrices,
         "num_queries": len(view),
@@ -319,7 +324,7 @@ class _Hops(Function):
         return states
 
     @staticmethod
-    @once_differentiable
+    @_once_differentiable
     def backward(ctx: Any, *grad_outputs: Tensor) -> Any:
         gradient = grad_outputs[0].contiguous()
         view, norm, num_hops, num_sets = ctx.rest
@@ -400,7 +405,7 @@ class _Attend(Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @_once_differentiable
     def backward(ctx: Any, *grad_outputs: Tensor) -> Any:
         gradient = grad_outputs[0].contiguous()
         states, query_key, values, vectors, matrices, sums = ctx.saved_tensors
@@ -468,7 +473,7 @@ class _Score(Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @_once_differentiable
     def backward(ctx: Any, *grad_outputs: Tensor) -> Any:
         gradient = grad_outputs[0].contiguous()
         states, vectors, matrices = ctx.saved_tensors

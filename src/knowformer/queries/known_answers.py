@@ -43,6 +43,10 @@ class KnownAnswers:
         tails = self._index.layout.column(found, "tail")
         return torch.from_numpy(rows), torch.from_numpy(tails)
 
+    def to_bytes(self) -> bytes:
+        """Returns all that is known, for a checksum."""
+        return self._index.keys.tobytes()
+
     def mask(self, heads: Int[Tensor, " B"], relations: Int[Tensor, " B"]) -> Bool[Tensor, "B V"]:
         """Returns True at every known answer of every query."""
         mask = torch.zeros(len(heads), self._num_entities, dtype=torch.bool)

@@ -1,7 +1,8 @@
 """Save and load a run folder: weights, config, graphs, metrics, environment. No pickle anywhere.
 
 config.toml             the settings, complete
-model.safetensors       weights kept so far: the latest not clearly worse than the best
+model.safetensors       weights kept so far: the latest not clearly worse than the best; as metadata
+                        the model's link function
 dataset.json            names: relations, and the entities of each graph
 facts.safetensors       facts as ids: of each graph and of each split
 metrics.json            the validation of the kept weights, then each evaluation
@@ -21,7 +22,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 import torch
 from filelock import FileLock, Timeout
@@ -36,6 +37,7 @@ from knowformer.graph.inverse import num_with_inverses
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.model.knowformer import KnowFormer
+from knowformer.scoring.link import LinkFunction
 from knowformer.storage.atomic_files import write_text
 from knowformer.storage.tensor_files import read_tensors, write_tensors
 from knowformer.system.environment import describe_environment
@@ -46,6 +48,7 @@ _logger = logging.getLogger(__name__)
 
 FORMAT_VERSION = 1
 LOCK_FILE = ".training.lock"
+LINK = "link_function"  # in the metadata of model.safetensors
 NUM_SETTINGS = re.compile(r"# (\d+) settings\n")
 """First line of config.toml: fewer than that, and the file was cut off."""
 
@@ -70,6 +73,8 @@ class Bundle:
     config: RunConfig
     dataset: Dataset
     model: KnowFormer
+    link: LinkFunction
+    """How the model's scores become its probabilities."""
     calibration: Calibration | None = None
 
 
@@ -163,9 +168,9 @@ def _all_or_nothing(folder: Path) -> Generator[None]:
         raise
 
 
-def save_weights(folder: Path, model: KnowFormer) -> None:
-    """Writes the weights atomically."""
-    write_tensors(folder / "model.safetensors", model.state_dict())
+def save_weights(folder: Path, model: KnowFormer, *, link: LinkFunction) -> None:
+    """Writes the weights atomically, with the link function that they were trained for."""
+    write_tensors(folder / "model.safetensors", model.state_dict(), {LINK: link})
 
 
 def load_config(folder: Path) -> RunConfig:
@@ -214,7 +219,7 @@ def load_bundle(folder: Path) -> Bundle:
             f"Expected {path.name} in {folder}, found none. Training writes it after its first "
             f"validation; go on with that run: `train(None, '{folder}', resume=True)`."
         )
-    weights, _ = read_tensors(path)
+    weights, metadata = read_tensors(path)
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
@@ -222,13 +227,22 @@ def load_bundle(folder: Path) -> Bundle:
             f"Expected the weights of this run's settings in {path}, got others. Was config.toml "
             "edited after training?"
         ) from error
-    return Bundle(folder, config, dataset, model.eval(), load_calibration(folder))
+    # Runs from before the link function was stored: their loss tells it.
+    link = metadata.get(LINK, config.training.link)
+    if link not in get_args(LinkFunction):
+        raise BundleError(
+            f"Expected the link function {' or '.join(get_args(LinkFunction))} in the metadata of "
+            f"{path}, got {link!r}. Update knowformer."
+        )
+    return Bundle(
+        folder, config, dataset, model.eval(), cast("LinkFunction", link), load_calibration(folder)
+    )
 
 
 def save_calibration(folder: Path, calibration: Calibration) -> Calibration:
     """Writes a calibration, tied to the weights that it was fitted for."""
     tied = calibration.model_copy(update={"weights_sha256": _weights_sha256(folder)})
-    write_json(folder / "calibration.json", tied.model_dump(mode="json"))
+    write_json(folder / "calibration.json", tied.model_dump(mode="json", by_alias=True))
     return tied
 
 

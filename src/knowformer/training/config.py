@@ -5,12 +5,12 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from knowformer.model.config import ModelConfig
+from knowformer.scoring.link import LinkFunction
 from knowformer.training.sampling.batches import Targets
 from knowformer.training.sampling.edge_removal import HiddenEdges
 
 LossName = Literal["cross_entropy", "binary"]
 ScheduleName = Literal["cosine", "steps", "constant"]
-LinkFunction = Literal["softmax", "sigmoid"]
 
 
 def _zero_is_none(value: object) -> object:
@@ -79,6 +79,11 @@ class TrainingConfig(BaseModel):
     checkpoint_minutes: float = Field(default=2.0, ge=0.0)
     """Minimum time between checkpoints; one is also written after every validation."""
 
+    @property
+    def link(self) -> LinkFunction:
+        """Returns the link function of a model that was trained with this loss."""
+        return "softmax" if self.loss == "cross_entropy" else "sigmoid"
+
     @model_validator(mode="after")
     def _at_most_one_holdout(self) -> "TrainingConfig":
         if self.validation_region and self.validation_relations:
@@ -86,11 +91,6 @@ class TrainingConfig(BaseModel):
                 "training.validation_region and training.validation_relations exclude each other"
             )
         return self
-
-    @property
-    def link_function(self) -> LinkFunction:
-        """How the loss turns scores into probabilities."""
-        return "softmax" if self.loss == "cross_entropy" else "sigmoid"
 
 
 class RunConfig(BaseModel):

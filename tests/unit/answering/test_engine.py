@@ -7,7 +7,7 @@ import pytest
 
 from knowformer import ModelConfig, Reasoner, RunConfig, TrainingConfig, train
 from knowformer.answering import engine
-from knowformer.answering.engine import Options
+from knowformer.answering.ranking import Options
 from knowformer.data.dataset import Dataset
 from knowformer.errors import ConfigError, DataError, VocabularyError
 
@@ -85,7 +85,7 @@ def test_relation_questions_with_other_heads_are_answered_side_by_side_and_alike
     fresh = Reasoner.from_pretrained(reasoner.folder, threads=1)
     passes: list[tuple[int, int]] = []
     questions = [fresh.question(head=h, tail=t) for h, _, t in asked]
-    together = fresh._engine.answer(
+    together = fresh._answerer.answer(
         questions, Options(k=55), progress=lambda *counts: passes.append(counts)
     )
     assert passes[-1] == (3 * 55, 3 * 55)  # a pass per head and relation, whatever the tail
@@ -95,7 +95,7 @@ def test_relation_questions_with_other_heads_are_answered_side_by_side_and_alike
             head=head, tail=tail, k=55
         )
         assert answers == alone
-    monkeypatch.setattr(engine, "RELATION_ROWS", 7)
+    monkeypatch.setattr(engine, "RELATION_QUERIES", 7)
     other = Reasoner.from_pretrained(reasoner.folder, threads=1)
     assert list(other.answer_many(asked, k=55)) == together
 

@@ -39,7 +39,7 @@ def test_it_fits_to_validation_facts_and_the_number_of_test_facts(
     valid = dataset.for_training().valid
     scorer = Scorer(model, valid.graph, seed=3)
     expected = fit_calibration(scorer, valid, own="softmax", seed=3, num_test_facts=4)
-    assert calibrate_model(model, dataset, link_function="softmax", seed=3) == expected
+    assert calibrate_model(model, dataset, link="softmax", seed=3) == expected
 
 
 def test_test_facts_of_another_graph_do_not_count(model: KnowFormer, dataset: Dataset) -> None:
@@ -49,9 +49,9 @@ def test_test_facts_of_another_graph_do_not_count(model: KnowFormer, dataset: Da
     valid = dataset.for_training().valid
     scorer = Scorer(model, valid.graph, seed=3)
     expected = fit_calibration(scorer, valid, own="sigmoid", seed=3, num_test_facts=0)
-    assert calibrate_model(model, other, link_function="sigmoid", seed=3) == expected
+    assert calibrate_model(model, other, link="sigmoid", seed=3) == expected
 
 
 def test_too_few_validation_facts_are_refused(model: KnowFormer, ring: Dataset) -> None:
     with pytest.raises(DataError):
-        calibrate_model(model, ring, link_function="softmax", seed=0)
+        calibrate_model(model, ring, link="softmax", seed=0)

@@ -21,6 +21,7 @@ from knowformer.evaluation.report import metrics_by_policy
 from knowformer.graph.inverse import is_inverse
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.vocabulary import Vocabulary
+from knowformer.queries.scores import Scores
 from knowformer.scoring.scorer import Scorer
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "pykeen_ranks.json"
@@ -32,8 +33,8 @@ class TableScorer(Scorer):
     def __init__(self, table: torch.Tensor) -> None:
         self._table = table
 
-    def score(self, heads: torch.Tensor, relations: torch.Tensor) -> torch.Tensor:
-        return self._table[heads, relations]
+    def score(self, heads: torch.Tensor, relations: torch.Tensor) -> Scores:
+        return Scores.of_all(self._table[heads, relations])
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from knowformer.graph.inverse import num_with_inverses
 from knowformer.graph.knowledge_graph import KnowledgeGraph, number_facts
 from knowformer.model.config import ModelConfig
 from knowformer.model.knowformer import KnowFormer, initialize
+from knowformer.queries.scores import Scores
 from knowformer.scoring.scorer import Scorer
 
 TRAIN = [
@@ -63,7 +64,7 @@ class RecordingScorer(Scorer):
         super().__init__(make_model(len(graph.relations)), graph, seed=0)
         self.asked: list[tuple[int, int]] = []
 
-    def score(self, heads: torch.Tensor, relations: torch.Tensor) -> torch.Tensor:
+    def score(self, heads: torch.Tensor, relations: torch.Tensor) -> Scores:
         self.asked += zip(heads.tolist(), relations.tolist(), strict=True)
         return super().score(heads, relations)
 
@@ -99,7 +100,7 @@ def test_ranks_are_those_of_each_fact_alone():
     known = {tuple(fact) for fact in split.known.tolist()}
     known |= {(t, (r + num_relations) % (2 * num_relations), h) for h, r, t in known}
     for number, (head, relation, tail) in enumerate(directed.tolist()):
-        row = scorer.score(torch.tensor([head]), torch.tensor([relation]))[0].tolist()
+        row = scorer.score(torch.tensor([head]), torch.tensor([relation])).dense()[0].tolist()
         others = [
             score
             for entity, score in enumerate(row)
@@ -255,9 +256,9 @@ def test_scoring_twice_gives_equal_bits_and_another_seed_gives_others():
     graph = make_dataset().test.graph
     model = make_model(len(graph.relations))
     heads, relations = torch.tensor([0, 3]), torch.tensor([0, 1])
-    first = Scorer(model, graph, seed=0).score(heads, relations)
-    assert torch.equal(first, Scorer(model, graph, seed=0).score(heads, relations))
-    assert not torch.equal(first, Scorer(model, graph, seed=1).score(heads, relations))
+    first = Scorer(model, graph, seed=0).score(heads, relations).dense()
+    assert torch.equal(first, Scorer(model, graph, seed=0).score(heads, relations).dense())
+    assert not torch.equal(first, Scorer(model, graph, seed=1).score(heads, relations).dense())
 
 
 def test_links_of_one_kind_are_scored_from_both_ends() -> None:
@@ -269,14 +270,14 @@ def test_links_of_one_kind_are_scored_from_both_ends() -> None:
     report = evaluate(model, dataset, seed=0)
     scorer = Scorer(model, graph, seed=0)
     heads, tails = graph.facts[:6, 0], graph.facts[:6, 2]
-    there = scorer.score(heads, torch.zeros_like(heads))
-    back = scorer.score(tails, torch.ones_like(heads))
+    there = scorer.score(heads, torch.zeros_like(heads)).dense()
+    back = scorer.score(tails, torch.ones_like(heads)).dense()
     rows = torch.arange(6)
     positives = (there[rows, tails] + back[rows, heads]) / 2
     negatives = sample_unlinked(split, seed=0)
     heads, tails = negatives[:, 0], negatives[:, 2]
-    there = scorer.score(heads, torch.zeros_like(heads))
-    back = scorer.score(tails, torch.ones_like(heads))
+    there = scorer.score(heads, torch.zeros_like(heads)).dense()
+    back = scorer.score(tails, torch.ones_like(heads)).dense()
     rows = torch.arange(len(negatives))
     expected = auroc(positives, (there[rows, tails] + back[rows, heads]) / 2)
     assert report.link_prediction is not None

@@ -9,12 +9,21 @@ from hypothesis import strategies as st
 
 from knowformer.errors import KnowformerError
 from knowformer.evaluation.ranks import TIE_POLICIES, Ranks, filtered_ranks
+from knowformer.queries.scores import Scores
 
 
 def rank_one(scores: list[float], tail: int, known: Sequence[int] = ()) -> Ranks:
     mask = torch.zeros(1, len(scores), dtype=torch.bool)
     mask[0, list(known)] = True
-    return filtered_ranks(torch.tensor([scores]), mask, torch.tensor([0]), torch.tensor([tail]))
+    return rank(torch.tensor([scores]), mask, torch.tensor([0]), torch.tensor([tail]))
+
+
+def rank(
+    table: torch.Tensor, known: torch.Tensor, queries: torch.Tensor, tails: torch.Tensor
+) -> Ranks:
+    """Ranks answers of queries that see every entity."""
+    pairs = known.nonzero(as_tuple=True)
+    return filtered_ranks(Scores.of_all(table), (pairs[0], pairs[1]), queries, tails)
 
 
 def test_the_best_of_distinct_scores_has_rank_one_and_the_worst_the_last():
@@ -59,7 +68,7 @@ def test_answers_of_one_query_are_ranked_apart_from_each_other():
     scores = torch.tensor([[4.0, 3.0, 2.0, 1.0], [1.0, 2.0, 3.0, 4.0]])
     known = torch.tensor([[True, False, True, False], [False, False, False, True]])
     rows, tails = torch.tensor([0, 0, 1]), torch.tensor([0, 2, 3])
-    ranks = filtered_ranks(scores, known, rows, tails)
+    ranks = rank(scores, known, rows, tails)
     # Entity 2 stands behind 1 alone: 0 is a known answer of the same query.
     assert ranks.optimistic.tolist() == [1.0, 2.0, 1.0]
     assert ranks.pessimistic.tolist() == [1.0, 2.0, 1.0]
@@ -67,7 +76,7 @@ def test_answers_of_one_query_are_ranked_apart_from_each_other():
 
 def test_ranking_leaves_scores_and_filter_as_they_were():
     scores, known = torch.tensor([[1.0, 2.0, 3.0]]), torch.tensor([[True, False, True]])
-    filtered_ranks(scores, known, torch.tensor([0]), torch.tensor([0]))
+    rank(scores, known, torch.tensor([0]), torch.tensor([0]))
     assert scores.tolist() == [[1.0, 2.0, 3.0]]
     assert known.tolist() == [[True, False, True]]
 
@@ -139,3 +148,26 @@ def test_a_constant_scorer_is_in_the_middle_of_what_the_filter_leaves(
     ranks = rank_one([0.5] * len(known), tail, [i for i, k in enumerate(known) if k])
     left = 1 + sum(not k for i, k in enumerate(known) if i != tail)
     assert ranks.realistic.item() == (left + 1) / 2
+
+
+# Three queries of a graph of six entities; each sees entities 1, 3 and 4.
+RAGGED = Scores(
+    values=torch.tensor([0.1, 0.9, 0.5] * 3),
+    offsets=torch.tensor([0, 3, 6, 9]),
+    num_entities=6,
+    entities=torch.tensor([1, 3, 4] * 3),
+)
+
+
+def test_an_answer_inside_the_view_is_ranked_among_what_is_seen():
+    known = (torch.tensor([1]), torch.tensor([3]))
+    ranks = filtered_ranks(RAGGED, known, torch.tensor([0, 1]), torch.tensor([4, 4]))
+    assert ranks.realistic.tolist() == [2.0, 1.0]
+
+
+def test_an_answer_outside_the_view_ranks_below_it_tied_with_all_others_outside():
+    # Entity 0 is asked for; 2 and 5 are outside too. In the second query 5 is known, in the third 3.
+    known = (torch.tensor([1, 2]), torch.tensor([5, 3]))
+    ranks = filtered_ranks(RAGGED, known, torch.arange(3), torch.zeros(3, dtype=torch.long))
+    assert ranks.optimistic.tolist() == [4.0, 4.0, 3.0]
+    assert ranks.pessimistic.tolist() == [6.0, 5.0, 5.0]

@@ -22,6 +22,7 @@ from knowformer.runs.folder import (
     update_metrics,
 )
 from knowformer.scoring.scorer import Scorer
+from knowformer.storage.tensor_files import write_tensors
 from knowformer.storage.triples_io import NamedTriple
 from knowformer.training.config import RunConfig
 from knowformer.training.settings_file import build_config
@@ -43,7 +44,7 @@ def model_of(config: RunConfig, dataset: Dataset) -> KnowFormer:
 def scores_of(model: KnowFormer, split: Split) -> Tensor:
     heads = torch.arange(len(split.graph.entities))
     scorer = Scorer(model, split.graph, seed=3)
-    return scorer.score(heads, heads % (2 * len(split.graph.relations)))
+    return scorer.score(heads, heads % (2 * len(split.graph.relations))).dense()
 
 
 @pytest.fixture
@@ -70,9 +71,10 @@ def test_a_loaded_run_gives_the_same_scores_bit_for_bit(
     config = small(preset, hidden_dim=hidden_dim)
     model = model_of(config, ring)
     start_run(tmp_path / "run", config, ring)
-    save_weights(tmp_path / "run", model)
+    save_weights(tmp_path / "run", model, link=config.training.link)
     bundle = load_bundle(tmp_path / "run")
     assert bundle.config == config
+    assert bundle.link == {"released": "softmax", "paper": "sigmoid"}[preset]
     assert not bundle.model.training
     assert torch.equal(scores_of(bundle.model, bundle.dataset.test), scores_of(model, ring.test))
 
@@ -135,9 +137,25 @@ def test_a_run_without_weights_yet_says_how_to_go_on(tmp_path: Path, ring: Datas
         load_bundle(tmp_path)
 
 
+def test_the_link_function_is_read_from_the_weights_and_not_from_the_settings(
+    tmp_path: Path, ring: Dataset
+) -> None:
+    start_run(tmp_path, small(), ring)
+    model = model_of(small(), ring)
+    save_weights(tmp_path, model, link="sigmoid")
+    assert load_bundle(tmp_path).config.training.link == "softmax"
+    assert load_bundle(tmp_path).link == "sigmoid"
+    # As runs were stored before: the loss decides.
+    write_tensors(tmp_path / "model.safetensors", model.state_dict())
+    assert load_bundle(tmp_path).link == "softmax"
+    write_tensors(tmp_path / "model.safetensors", model.state_dict(), {"link_function": "probit"})
+    with pytest.raises(BundleError, match=r"softmax or sigmoid .* got 'probit'"):
+        load_bundle(tmp_path)
+
+
 def test_weights_of_other_settings_are_refused(tmp_path: Path, ring: Dataset) -> None:
     start_run(tmp_path, small(), ring)
-    save_weights(tmp_path, model_of(small("paper"), ring))
+    save_weights(tmp_path, model_of(small("paper"), ring), link="sigmoid")
     with pytest.raises(BundleError, match=r"model\.safetensors, got others"):
         load_bundle(tmp_path)
 
@@ -156,7 +174,7 @@ def test_a_damaged_file_is_named(
     tmp_path: Path, ring: Dataset, name: str, content: str, error: type[Exception]
 ) -> None:
     start_run(tmp_path, small(), ring)
-    save_weights(tmp_path, model_of(small(), ring))
+    save_weights(tmp_path, model_of(small(), ring), link="softmax")
     (tmp_path / name).write_text(content)
     with pytest.raises(error, match=name.replace(".", r"\.")):
         load_bundle(tmp_path)

@@ -6,7 +6,7 @@ from knowformer.training.config import LossName, TrainingConfig
 
 @pytest.mark.parametrize(("loss", "link"), [("cross_entropy", "softmax"), ("binary", "sigmoid")])
 def test_the_loss_decides_the_link_function(loss: LossName, link: str) -> None:
-    assert TrainingConfig(loss=loss).link_function == link
+    assert TrainingConfig(loss=loss).link == link
 
 
 def test_zero_turns_partitions_off() -> None:

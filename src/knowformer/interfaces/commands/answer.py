@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
+from knowformer.answering.batch_job import BatchSummary
 from knowformer.answering.missing import Sweep
+from knowformer.answering.responses import AnswersResponse, MissingFactsResponse
+from knowformer.answering.results import MissingFacts
 from knowformer.errors import ConfigError
-from knowformer.interfaces.answer_batch import answer_file
 from knowformer.interfaces.console import (
     GraphOption,
     JsonOption,
@@ -19,7 +21,6 @@ from knowformer.interfaces.console import (
     print_line,
 )
 from knowformer.interfaces.progress import Counting
-from knowformer.interfaces.schemas import answers_response, missing_facts_response
 from knowformer.reasoner import Evidence, Reasoner
 
 ONE, MANY, MISSING = "One question", "A file of questions", "The missing facts of a relation"
@@ -106,30 +107,18 @@ def command(
     )
     if queries is not None and target is not None:
         with Counting(err, "answer") as progress:
-            done = answer_file(
-                reasoner,
-                queries,
-                target,
-                k=k,
-                new_only=new_only,
-                samples=samples,
-                progress=progress,
+            summary = reasoner.answer_file(
+                queries, target, k=k, new_only=new_only, samples=samples, progress=progress
             )
-        if as_json:
-            print_json(done.model_dump())
-        else:
-            print_line(done.sentence())
-        if done.rejected:
-            raise typer.Exit(2)
+        _print_summary(summary, as_json=as_json)
         return
     with Counting(err, "ask") as progress:
         if all_missing is not None:
-            found = reasoner.missing_facts(
+            result = reasoner.missing_facts(
                 all_missing, k=k, sweep=sweep, every_entity=every_entity, progress=progress
             )
-            content = missing_facts_response(found)
         else:
-            found = reasoner.answer(
+            result = reasoner.answer(
                 head=head,
                 relation=relation,
                 tail=tail,
@@ -138,11 +127,26 @@ def command(
                 samples=samples,
                 progress=progress,
             )
-            content = answers_response(found)
-    if as_json:
-        print_json(content)
+    if not as_json:
+        out.print(result)
+    elif isinstance(result, MissingFacts):
+        print_json(MissingFactsResponse.of(result).content())
     else:
-        out.print(found)
+        print_json(AnswersResponse.of(result).content())
+
+
+def _print_summary(summary: BatchSummary, *, as_json: bool) -> None:
+    """What became of a file of questions; rejected ones are the input's fault."""
+    if as_json:
+        print_json(summary.model_dump())
+    else:
+        line = f"Answered {summary.answered:,} of {summary.questions:,} questions: {summary.out}"
+        print_line(f"{line} ({summary.resumed:,} of them before)" if summary.resumed else line)
+        if summary.rejected:
+            listed = summary.rejected_file
+            print_line(f"Rejected {summary.rejected:,}, with line and reason: {listed}")
+    if summary.rejected:
+        raise typer.Exit(2)
 
 
 def _check_one_kind(

@@ -6,8 +6,8 @@ import typer
 
 from knowformer.audit.audit import audit
 from knowformer.data.dataset import load_dataset
-from knowformer.interfaces.audit_tables import audit_tables
 from knowformer.interfaces.console import JsonOption, err, out, print_json
+from knowformer.interfaces.render.audit import render_audit
 
 
 def command(
@@ -23,8 +23,8 @@ def command(
 ) -> None:
     """Look a data set over: counts, relations, leaks, unseen entities, and what to do."""
     with err.status("looking the data set over"):
-        found = audit(load_dataset(graph, seed=seed))
+        report = audit(load_dataset(graph, seed=seed))
     if as_json:
-        print_json(found.model_dump(mode="json"))
+        print_json(report.model_dump(mode="json"))
     else:
-        out.print(audit_tables(found))
+        out.print(render_audit(report))

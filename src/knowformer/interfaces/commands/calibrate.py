@@ -18,7 +18,7 @@ def command(run: RunArgument, threads: ThreadsOption = 0, as_json: JsonOption = 
     with Counting(err, "calibrate") as progress:
         calibration = reasoner.calibrate(progress=progress)
     if as_json:
-        print_json(calibration.model_dump(mode="json"))
+        print_json(calibration.model_dump(mode="json", by_alias=True))
         return
     fitted, loss = calibration.fitted_on, calibration.log_loss
     own_curves = sum(map(len, calibration.relations.values()))

@@ -23,7 +23,7 @@ from knowformer.interfaces.console import (
     typed_command,
 )
 from knowformer.interfaces.progress import Counting
-from knowformer.interfaces.render_explanation import render_explanation, render_report
+from knowformer.interfaces.render.explanation import render_explanation, render_faithfulness
 from knowformer.reasoner import Evidence, Reasoner
 
 ONE, MANY = "One answer: give all three names", "How far explanations can be trusted"
@@ -88,15 +88,15 @@ def command(
         labels=labels,
         threads=threads,
     )
-    found: Explanation | FaithfulnessReport
+    result: Explanation | FaithfulnessReport
     if test_set is not None:
         with Counting(err, "explain") as progress:
-            found = reasoner.measure_faithfulness(
+            result = reasoner.measure_faithfulness(
                 test_set, graph=graph, progress=progress, command=typed_command()
             )
     else:
         with err.status("explain"):
-            found = reasoner.explain(
+            result = reasoner.explain(
                 head=head or "",
                 relation=relation or "",
                 tail=tail or "",
@@ -104,7 +104,7 @@ def command(
                 k=k,
                 num_prototypes=prototypes,
             )
-    _show(found, picture, by_head=by_head, as_json=as_json)
+    _show(result, picture, by_head=by_head, as_json=as_json)
 
 
 def _check_one_kind(fact: dict[str, str | None], test_set: int | None) -> None:
@@ -120,19 +120,19 @@ def _check_one_kind(fact: dict[str, str | None], test_set: int | None) -> None:
 
 
 def _show(
-    found: Explanation | FaithfulnessReport, picture: Path | None, *, by_head: bool, as_json: bool
+    result: Explanation | FaithfulnessReport, picture: Path | None, *, by_head: bool, as_json: bool
 ) -> None:
     if as_json:
-        print_json(found.model_dump(mode="json"))
-    elif isinstance(found, Explanation):
-        out.print(render_explanation(found, by_head=by_head))
+        print_json(result.model_dump(mode="json"))
+    elif isinstance(result, Explanation):
+        out.print(render_explanation(result, by_head=by_head))
     else:
-        out.print(render_report(found))
+        out.print(render_faithfulness(result))
     if picture is None:
         return
-    if isinstance(found, Explanation):
-        draw_explanation(found, picture)
+    if isinstance(result, Explanation):
+        draw_explanation(result, picture)
     else:
-        draw_curves(found, picture)
+        draw_curves(result, picture)
     if not as_json:
         print_line(f"Picture: {picture}")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from shlex import quote as quote_path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -11,11 +11,12 @@ from knowformer.data.readers.formats import Format
 from knowformer.data.splitting import SplitSizes
 from knowformer.errors import DataError
 from knowformer.importing.folder import BAD_ROWS_FILE
-from knowformer.importing.importing import ImportOptions, ImportResult, import_files
-from knowformer.interfaces.audit_tables import audit_tables
+from knowformer.importing.importing import ImportOptions, import_files
 from knowformer.interfaces.console import JsonOption, err, out, print_json, print_line
 from knowformer.interfaces.hints import as_typed
 from knowformer.interfaces.progress import import_progress
+from knowformer.interfaces.render.audit import render_audit
+from knowformer.interfaces.schemas import ImportResponse
 
 READING = "Reading; what is not given is worked out, and said"
 SPLITTING = "Splitting into train, valid and test"
@@ -152,9 +153,9 @@ def command(
     with import_progress(err) as progress:
         result = import_files(files, folder, options=options, force=force, progress=progress)
     if as_json:
-        print_json(_response(result))
+        print_json(ImportResponse.of(result).content())
     else:
-        out.print(audit_tables(result.audit, where=str(folder / "audit.json")))
+        out.print(render_audit(result.audit, where=str(folder / "audit.json")))
         for note in result.notes:
             print_line(as_typed(note))
         next_run = quote_path(str(Path("runs") / folder.resolve().name))
@@ -170,13 +171,3 @@ def command(
 def _delimiter(given: str | None) -> str | None:
     names = {name: character for character, name in DELIMITERS.items()} | {"\\t": "\t"}
     return None if given is None else names.get(given, given)
-
-
-def _response(result: ImportResult) -> dict[str, Any]:
-    return {
-        "folder": str(result.folder),
-        "rows": result.num_rows,
-        "bad_rows": len(result.bad_rows.rows),
-        "notes": result.notes,
-        "audit": result.audit.model_dump(mode="json"),
-    }

@@ -24,7 +24,7 @@ def test_a_traced_model_gives_the_scores_of_the_model_itself(
     prediction = found.prediction(2, 1, 5)
     trace = found.tracer.trace(prediction, graph.adjacency.edges)
     own = Scorer(found.tracer.model, graph, seed=0)
-    expected = own.score(torch.tensor([2]), torch.tensor([1]))[0]
+    expected = own.score(torch.tensor([2]), torch.tensor([1])).dense()[0]
     torch.testing.assert_close(trace.scores, expected, rtol=1e-10, atol=1e-10)
     weighed = found.tracer.score(prediction, graph.adjacency.edges, torch.ones(len(expected)))
     torch.testing.assert_close(weighed, expected, rtol=1e-10, atol=1e-10)
@@ -37,7 +37,7 @@ def test_a_traced_model_agrees_with_fused_kernels(
     found = finder(graph)
     model = found.tracer.model.float()
     assert model.backend.is_batch_invariant(width=16, num_heads=2, similarity="linear")
-    expected = Scorer(model, graph, seed=0).score(torch.tensor([2]), torch.tensor([1]))[0]
+    expected = Scorer(model, graph, seed=0).score(torch.tensor([2]), torch.tensor([1])).dense()[0]
     trace = found.tracer.trace(found.prediction(2, 1, 5), graph.adjacency.edges)
     assert trace.scores.dtype == expected.dtype == torch.float32
     torch.testing.assert_close(trace.scores, expected, rtol=1e-4, atol=1e-4)

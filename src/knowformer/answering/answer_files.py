@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from knowformer.interfaces.query_files import COLUMNS, file_format
+from knowformer.answering.query_files import COLUMNS
 
 Record = dict[str, Any]
-"""What ``schemas.answers_response`` returns, and the question's line."""
+"""The content of an ``AnswersResponse``, and the question's line."""
 
 FACTS = ("line", *COLUMNS, "asks_for", "rank", "score", "probability", "probability_kind", "known")
 ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}  # what would end a cell or a line
@@ -38,22 +38,14 @@ def write_answers(
     writers[kind](path, records, columns)
 
 
-def output_format(path: Path) -> str:
-    """Returns the format of a file to be written; see ``file_format`` for what it raises."""
-    return file_format(path)
-
-
 def flat_rows(record: Record) -> list[Record]:
     """Returns a question's answers as facts: what was asked is filled in."""
     query = record["query"]
     rows: list[Record] = []
     for answer in record["answers"]:
-        found = {query["asks_for"]: answer.get("entity", answer.get("relation"))}
-        spread = answer.get("spread", {})
-        kinds = {"probability_kind": query["probability_kind"], "line": record["line"]}
-        rows.append(
-            {**query, **answer, **kinds, **{c: query[c] for c in COLUMNS}, **found, **spread}
-        )
+        fact = {column: query[column] for column in COLUMNS}
+        fact[query["asks_for"]] = answer.get("entity", answer.get("relation"))
+        rows.append({**query, "line": record["line"], **answer, **fact, **answer.get("spread", {})})
     return rows
 
 

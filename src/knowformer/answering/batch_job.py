@@ -1,26 +1,26 @@
-"""A file of questions to a file of answers: any size, resumable, bad rows listed apart.
+"""The batch job: a file of questions to a file of answers; any size, resumable.
 
 Answers are kept in ``OUT.parts``, a file for every so many rows, until all are there; then ``OUT``
-appears whole. The same command goes on after a crash. Rows that are no questions, or have a name
-that is unknown, are listed in ``OUT.rejected`` with their line and the reason.
+appears whole. The same job goes on after a crash. Rows that are no questions, or have a name that
+is unknown, are listed in ``OUT.rejected`` with their line and the reason.
 """
 
-import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from knowformer.answering.answer_files import Record, columns_of, write_answers
+from knowformer.answering.answerer import Answerer
+from knowformer.answering.query_files import COLUMNS, Row, file_format, measure, read_rows
 from knowformer.answering.questions import Question
+from knowformer.answering.ranking import Options
+from knowformer.answering.responses import AnswersResponse
 from knowformer.errors import ConfigError, DataError, StorageError, UserError
-from knowformer.interfaces.answer_files import Record, columns_of, output_format, write_answers
-from knowformer.interfaces.query_files import COLUMNS, Row, measure, read_rows
-from knowformer.interfaces.schemas import answers_response
-from knowformer.reasoner import Reasoner
 from knowformer.storage.atomic_files import atomic_path, remove_partial_files, write_text
 
 PART_ROWS = 512
@@ -43,20 +43,11 @@ class BatchSummary(BaseModel):
     out: str
     rejected_file: str | None
 
-    def sentence(self) -> str:
-        """Returns the summary for people."""
-        said = f"Answered {self.answered:,} of {self.questions:,} questions: {self.out}"
-        if self.resumed:
-            said += f" ({self.resumed:,} of them before)"
-        if self.rejected:
-            said += f"\nRejected {self.rejected:,}, with line and reason: {self.rejected_file}"
-        return said
-
 
 @dataclass(frozen=True)
 class _Job:
-    reasoner: Reasoner
-    options: dict[str, Any]
+    answerer: Answerer
+    options: Options
     parts: Path
 
     def part(self, number: int) -> Path:
@@ -64,39 +55,45 @@ class _Job:
 
 
 def answer_file(
-    reasoner: Reasoner,
+    answerer: Answerer,
     queries: Path,
     target: Path,
+    options: Options,
     *,
-    k: int = 10,
-    new_only: bool = False,
-    samples: int = 1,
+    resume: bool = True,
     progress: Progress | None = None,
 ) -> BatchSummary:
-    """Answers a file of questions; progress counts them twice, while answering and while writing.
+    """Answers a file of questions.
+
+    Args:
+        answerer: resolves and answers the questions.
+        queries: the questions; see ``query_files``.
+        target: takes the answers; see ``answer_files``.
+        options: how to answer.
+        resume: go on with what an earlier start of the same job has left; else start anew.
+        progress: counts the questions twice, while they are answered and while they are written.
 
     Raises:
         UserError: the file cannot be read or the answers cannot be written; rows at fault raise
             nothing.
     """
-    kind = output_format(target)
+    kind = file_format(target)
     total, checksum = measure(queries)
     if target.exists() and target.samefile(queries):
-        raise ConfigError(f"Expected --out to be another file than --queries, got {target} twice.")
-    options: dict[str, Any] = {"k": k, "new_only": new_only, "samples": samples}
-    reasoner.answer_many([], **options)  # refuses impossible options before anything is written
-    next(read_rows(queries), None)  # and columns that are no questions
-    job = _Job(reasoner, options, target.with_name(f"{target.name}.parts"))
-    is_new = _open_parts(
-        job, target, {"queries": checksum, "model": _identify(reasoner), **options}
-    )
+        raise ConfigError(
+            f"Expected another file for the answers than for the questions, got {target} twice."
+        )
+    next(read_rows(queries), None)  # refuses columns that are no questions before it writes
+    job = _Job(answerer, options, target.with_name(f"{target.name}.parts"))
+    identity = {"queries": checksum, "model": answerer.fingerprint(), **asdict(options)}
+    is_new = _open_parts(job, target, identity, resume=resume)
     try:
         questions, resumed = _answer_parts(job, queries, total, progress)
     except BaseException:
         if is_new and not any(job.parts.glob("part-*")):
             shutil.rmtree(job.parts, ignore_errors=True)  # nothing to go on with
         raise
-    columns = columns_of(has_labels=bool(reasoner.labels), has_spread=samples > 1)
+    columns = columns_of(has_labels=bool(answerer.labels), has_spread=options.samples > 1)
     rejected_file = target.with_name(f"{target.name}.rejected")
     rejected = _write_rejected(job, rejected_file)
     with atomic_path(target) as temporary:
@@ -113,15 +110,15 @@ def answer_file(
     )
 
 
-def _open_parts(job: _Job, target: Path, identity: dict[str, Any]) -> bool:
-    """Makes the folder of parts, or takes it up again if it is of the same job."""
+def _open_parts(job: _Job, target: Path, identity: dict[str, Any], *, resume: bool) -> bool:
+    """Makes the folder of parts and returns True, or takes it up again if it is of this job."""
     manifest = job.parts / "manifest.json"
     sizes = {"part_rows": PART_ROWS, "part_passes": PART_PASSES}
     wanted = json.dumps({**sizes, **identity}, indent=2)
     try:
         if target.is_dir():
             raise IsADirectoryError(None, "Is a directory")
-        if manifest.is_file() and manifest.read_text("utf-8") == wanted:
+        if resume and manifest.is_file() and manifest.read_text("utf-8") == wanted:
             remove_partial_files(job.parts)
             return False
         if job.parts.exists():
@@ -131,22 +128,10 @@ def _open_parts(job: _Job, target: Path, identity: dict[str, Any]) -> bool:
         job.parts.mkdir(parents=True)
     except OSError as error:
         raise StorageError(
-            f"Expected to write {target}, got '{error.strerror or error}'. Choose another --out."
+            f"Expected to write {target}, got '{error.strerror or error}'. Choose another file."
         ) from error
     write_text(manifest, wanted)
     return True
-
-
-def _identify(reasoner: Reasoner) -> str:
-    """Returns a checksum of all that answers depend on besides the questions and options."""
-    digest = hashlib.sha256((reasoner.folder / "model.safetensors").read_bytes())
-    calibration = reasoner.calibration
-    digest.update(b"" if calibration is None else calibration.model_dump_json().encode())
-    digest.update(reasoner.graph.facts.numpy().tobytes())
-    digest.update("\n".join(reasoner.graph.entities).encode())
-    for labels in (reasoner.labels.entities, reasoner.labels.relations):
-        digest.update(json.dumps(sorted(labels.items())).encode())
-    return digest.hexdigest()
 
 
 def _answer_parts(
@@ -154,10 +139,12 @@ def _answer_parts(
 ) -> tuple[int, int]:
     """Answers what is not there yet; returns how many rows there are, and were there before."""
     done = resumed = num_rejected = 0
-    parts = _cut(read_rows(queries), len(job.reasoner.graph.relations))
+    parts = _cut(read_rows(queries), len(job.answerer.graph.relations))
     for number, chunk in enumerate(parts):
         if job.part(number).is_file():
             resumed += len(chunk)
+            # As if there had been no crash: later rows get no more hints than without one.
+            num_rejected += sum(1 for _ in _read_part(job.part(number), rejected=True))
         else:
             records = _answer_rows(job, chunk, num_rejected)
             num_rejected += sum("rejected" in record for record in records)
@@ -194,22 +181,22 @@ def _answer_rows(job: _Job, rows: list[Row], num_rejected: int) -> list[Record]:
             if row.fault is not None:
                 raise DataError(row.fault)
             if num_rejected >= HINTS:
-                _check_names(job.reasoner, row)
-            questions.append(job.reasoner.question(**row.parts))
+                _check_names(job.answerer, row)
+            questions.append(job.answerer.question(**row.parts))
             records.append({"line": row.line})
         except UserError as error:
             num_rejected += 1
             records.append({"line": row.line, "rejected": str(error), "row": row.text})
-    answers = iter(job.reasoner.answer_many(questions, **job.options))
+    answers = job.answerer.stream(questions, job.options)
     for record in records:
         if "rejected" not in record:
-            record |= answers_response(next(answers))
+            record |= AnswersResponse.of(next(answers)).content()
     return records
 
 
-def _check_names(reasoner: Reasoner, row: Row) -> None:
+def _check_names(answerer: Answerer, row: Row) -> None:
     """Refuses unknown names at once, without looking for near ones."""
-    graph, labels = reasoner.graph, reasoner.labels
+    graph, labels = answerer.graph, answerer.labels
     for column in COLUMNS:
         name = row.parts.get(column)
         is_relation = column == "relation"
@@ -222,14 +209,19 @@ def _records(job: _Job, *, rejected: bool) -> Iterator[Record]:
     """Yields what was rejected or what was answered, in the order of the questions."""
     number = 0
     while job.part(number).is_file():
-        with job.part(number).open(encoding="utf-8", newline="\n") as file:
-            yield from (json.loads(line) for line in file if is_rejection(line) is rejected)
+        yield from _read_part(job.part(number), rejected=rejected)
         number += 1
 
 
-def is_rejection(line: str) -> bool:
-    """Tells without reading the whole line; names cannot mislead, as they come later."""
-    return line.partition(",")[2].startswith(' "rejected"')
+def _read_part(part: Path, *, rejected: bool) -> Iterator[Record]:
+    with part.open(encoding="utf-8", newline="\n") as file:
+        for line in file:
+            # Few lines are rejections, and reading JSON takes time; a name may be the word too.
+            if rejected and '"rejected"' not in line:
+                continue
+            record: Record = json.loads(line)
+            if ("rejected" in record) is rejected:
+                yield record
 
 
 def _counted(records: Iterator[Record], total: int, progress: Progress | None) -> Iterator[Record]:

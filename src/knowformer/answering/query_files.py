@@ -42,16 +42,16 @@ def file_format(path: Path) -> str:
 
     Raises:
         ConfigError: the ending is none of those.
-        MissingPackageError: pyarrow is not installed.
+        MissingPackageError: it is Parquet, and pyarrow is not installed.
     """
-    found = ENDINGS.get(path.suffix.lower())
-    if found is None:
+    kind = ENDINGS.get(path.suffix.lower())
+    if kind is None:
         raise ConfigError(
             f"Expected a file that ends in .tsv, .jsonl or .parquet, got {path.name!r}."
         )
-    if found == "parquet":
+    if kind == "parquet":
         require_package("pyarrow", extra="frames", purpose=f"read or write {path.name}")
-    return found
+    return kind
 
 
 def read_rows(path: Path) -> Iterator[Row]:

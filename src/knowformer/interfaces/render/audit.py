@@ -1,4 +1,4 @@
-"""An audit as tables for people."""
+"""An audit for people, as tables."""
 
 from rich.console import Group
 from rich.markup import escape
@@ -17,7 +17,7 @@ MOST_RELATIONS = 12
 NUM_HUBS = 3
 
 
-def audit_tables(audit: Audit, *, where: str | None = None) -> Group:
+def render_audit(audit: Audit, *, where: str | None = None) -> Group:
     """Returns tables of a data set's counts, relations, overlaps and findings.
 
     Args:
@@ -81,9 +81,9 @@ def _overlaps(audit: Audit, where: str | None) -> Table:
     for column in ("pairs", "of relation", "of other"):
         table.add_column(column, justify="right", no_wrap=True)
     for row in audit.overlaps[:MOST_RELATIONS]:
-        counts = (f"{row.common:,}", f"{row.share:.0%}", f"{row.share_of_other:.0%}")
+        cells = (f"{row.common:,}", f"{row.share:.0%}", f"{row.share_of_other:.0%}")
         kind = f"{row.kind} of" if row.kind != "symmetric" else row.kind
-        table.add_row(escape(row.label), kind, escape(row.other_label), *counts)
+        table.add_row(escape(row.label), kind, escape(row.other_label), *cells)
     _tell_more(table, len(audit.overlaps), where)
     return table
 

@@ -144,7 +144,7 @@ def _losses(log_odds: float, rank: float) -> list[str]:
     return [f"{log_odds:+.3f}", odds_left(log_odds), f"{rank:.4g}"]
 
 
-def render_report(report: FaithfulnessReport) -> Group:
+def render_faithfulness(report: FaithfulnessReport) -> Group:
     """What whole explanations are worth on a test set, and how their first pieces do."""
     title = Text(
         f"{report.dataset}: {report.num_predictions:,} test predictions explained, MRR "
@@ -199,5 +199,5 @@ def _plain_table() -> Table:
     return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
 
 
-def _bar(share: float) -> Text:
-    return Text("█" * max(1, round(share * BAR_WIDTH)), style="blue")
+def _bar(fraction: float) -> Text:
+    return Text("█" * max(1, round(fraction * BAR_WIDTH)), style="blue")

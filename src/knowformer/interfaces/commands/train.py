@@ -1,0 +1,89 @@
+"""``knowformer train GRAPH``: train a model, or go on with a run."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from knowformer.data.dataset import catalogue_name
+from knowformer.interfaces.console import JsonOption, err, print_json, print_line, print_note
+from knowformer.interfaces.progress import TrainingDisplay
+from knowformer.interfaces.schemas import TrainingResponse
+from knowformer.model.config import PresetName
+from knowformer.pipeline import train
+from knowformer.plots.learning_curve import HOW_TO_GET_PLOTS, can_draw
+from knowformer.runs.folder import read_metrics
+from knowformer.training.config import RunConfig
+from knowformer.training.settings_file import build_config, recommended_settings
+
+
+def command(
+    graph: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="GRAPH",
+            help="A catalogue name, a folder with train/valid/test.txt, or a triples file.",
+        ),
+    ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="RUN", help="Run folder; runs/GRAPH if not given."),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="Settings as TOML.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="One setting: model.hidden_dim=64."),
+    ] = None,
+    preset: Annotated[
+        PresetName | None, typer.Option(help="Start from the released code or the paper's text.")
+    ] = None,
+    max_minutes: Annotated[
+        float | None, typer.Option(help="Time budget; the schedule is fitted to it.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Root of everything random.")] = None,
+    threads: Annotated[int | None, typer.Option(min=0, help="CPU threads; 0: all cores.")] = None,
+    resume: Annotated[bool, typer.Option(help="Go on with the run in RUN, if any.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Train a model on a graph; the best weights are chosen on validation facts alone."""
+    if graph is None and (run is None or not resume):
+        raise typer.BadParameter("needed, unless --resume and --out name a run", param_hint="GRAPH")
+    folder = run or Path("runs") / Path(str(graph)).stem
+    assignments = list(settings or [])
+    for key, value in (("training.max_minutes", max_minutes), ("seed", seed), ("threads", threads)):
+        assignments += [] if value is None else [f"{key}={value}"]
+    chosen: RunConfig | None = None
+    if config or preset or assignments or not resume:
+        advised = recommended_settings(catalogue_name(graph) if graph else None)
+        chosen = build_config(file=config, preset=preset, assignments=assignments, defaults=advised)
+        _tell_recommended(graph, advised, chosen)
+    with TrainingDisplay(err) as display:
+        reasoner = train(graph, folder, config=chosen, resume=resume, on_event=display)
+    best = read_metrics(folder)["best_validation"]
+    if as_json:
+        name = reasoner.dataset.name
+        trained = TrainingResponse(run=str(folder), dataset=name, best_validation=best)
+        print_json(trained.content())
+        return
+    print_line(
+        f"Kept the weights of step {best['step']}: validation MRR {best['valid_mrr']:.3f} "
+        "(filtered by train and valid facts)."
+    )
+    print_line(f"Run folder: {folder}")
+    if not can_draw():
+        print_note(HOW_TO_GET_PLOTS)
+
+
+def _tell_recommended(graph: str | None, advised: dict[str, Any], chosen: RunConfig) -> None:
+    """Says which settings were taken from the data set's recommendation, if any."""
+    final = chosen.model_dump()
+    used = [
+        f"{table}.{key} = {value}"
+        for table, settings in advised.items()
+        for key, value in settings.items()
+        if final[table][key] == value
+    ]
+    if used:
+        print_note(f"settings recommended for {graph}: {', '.join(used)}")

@@ -1,0 +1,1 @@
+"""Results for people: tables and lines of rich, one file per kind of result."""

@@ -1,0 +1,33 @@
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from knowformer.errors import BundleError, ConfigError
+from knowformer.interfaces.cli import app
+from knowformer.interfaces.commands.train import _tell_recommended
+from knowformer.training.config import build_config
+
+
+def test_a_graph_or_a_run_to_go_on_with_is_needed(tmp_path: Path):
+    for options in ([], ["--resume"], ["--out", str(tmp_path)]):
+        done = CliRunner().invoke(app, ["train", *options])
+        assert done.exit_code == 2
+        assert "GRAPH" in done.stderr
+    done = CliRunner().invoke(app, ["train", "--resume", "--out", str(tmp_path)])
+    assert isinstance(done.exception, BundleError)
+
+
+def test_settings_are_checked_before_the_graph_is_read():
+    done = CliRunner().invoke(app, ["train", "no such graph", "--set", "training.los=binary"])
+    assert isinstance(done.exception, ConfigError)
+    assert "training.loss" in str(done.exception)
+
+
+def test_recommended_settings_are_told_where_they_were_used(capsys: pytest.CaptureFixture[str]):
+    advised = {"model": {"hidden_dim": 16}, "training": {"batch_size": 4}}
+    chosen = build_config(defaults=advised, assignments=["model.hidden_dim=8"])
+    _tell_recommended("graph", advised, chosen)
+    assert capsys.readouterr().err == (
+        "note: settings recommended for graph: training.batch_size = 4\n"
+    )

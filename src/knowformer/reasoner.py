@@ -42,7 +42,7 @@ from knowformer.runs.folder import (
 )
 from knowformer.scoring.link import LinkFunction
 
-Evidence = Literal["all", "train"]
+FactsFrom = Literal["all", "train"]
 
 _logger = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ class Reasoner:
         run: str | Path,
         *,
         graph: GraphSource | None = None,
-        evidence: Evidence = "all",
+        evidence: FactsFrom = "all",
         labels: str | Path | None = None,
         threads: int = 0,
     ) -> "Reasoner":

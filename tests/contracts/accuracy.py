@@ -1,10 +1,11 @@
 """Graphs to run operations on, and how their results are compared."""
 
+import pytest
 import torch
 from torch import Tensor
 
 from knowformer.graph.adjacency import Adjacency
-from knowformer.kernels.interface import Backend, Edges, QueryView, select_backend
+from knowformer.kernels.interface import Backend, Edges, QueryView, backend_names, select_backend
 from tests.contracts.operations import NUM_RELATIONS, Inputs, Operation
 
 Facts = list[tuple[int, int, int]]
@@ -14,6 +15,11 @@ Facts = list[tuple[int, int, int]]
 ROUNDED_BY_BLAS = ("reference",)
 KERNEL_WIDTHS = (16, 32, 64)  # a backend may hand other widths to the reference
 WIDTHS = (5, 12, *KERNEL_WIDTHS)
+
+# For what would compare the reference with itself.
+each_compiled = pytest.mark.parametrize(
+    "backend_name", [name for name in backend_names() if name != "reference"]
+)
 
 
 # ---- graphs: the shapes that go wrong first ------------------------------------------------------
@@ -60,9 +66,7 @@ def view_of(edges: Edges, num_queries: int = 3) -> QueryView:
 # ---- inputs and results --------------------------------------------------------------------------
 
 
-def draw_inputs(
-    operation: Operation, view: QueryView, *, width: int = 16, seed: int = 0
-) -> Inputs:
+def draw_inputs(operation: Operation, view: QueryView, *, width: int = 16, seed: int = 0) -> Inputs:
     """Draws inputs for queries that see the whole graph."""
     assert view.is_whole
     generator = torch.Generator().manual_seed(seed)

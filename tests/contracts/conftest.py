@@ -1,4 +1,7 @@
-"""Every backend in turn: registering one is enough for it to be tested here."""
+"""Every backend in turn: registering one is enough for it to be tested here.
+
+What is compared with the reference is asked of the others alone, by the mark ``each_compiled``.
+"""
 
 import pytest
 

@@ -14,7 +14,6 @@ from knowformer.kernels.interface import (
     NO_HEAD,
     Backend,
     QueryView,
-    backend_names,
     select_backend,
 )
 from tests.contracts.accuracy import (
@@ -26,6 +25,7 @@ from tests.contracts.accuracy import (
     assert_same,
     assert_within_budget,
     draw_inputs,
+    each_compiled,
     edges_of,
     is_exact,
     outputs_and_gradients,
@@ -60,9 +60,6 @@ each_with_kernel = pytest.mark.parametrize("operation", WITH_KERNEL, ids=name_of
 each_compiled_step = pytest.mark.parametrize(
     "operation", [step for step in SINGLE_STEPS if step.has_kernel], ids=name_of
 )
-each_compiled = pytest.mark.parametrize(
-    "backend_name", [name for name in backend_names() if name != "reference"]
-)
 each_graph = pytest.mark.parametrize("graph", GRAPHS)
 each_width = pytest.mark.parametrize("width", WIDTHS)
 
@@ -70,6 +67,7 @@ each_width = pytest.mark.parametrize("width", WIDTHS)
 # ---- errors --------------------------------------------------------------------------------------
 
 
+@each_compiled
 @each_step
 @each_graph
 def test_errors_stay_within_the_budget_on_every_graph(
@@ -79,6 +77,7 @@ def test_errors_stay_within_the_budget_on_every_graph(
     assert_within_budget(operation, backend, several_draws(operation, view), view)
 
 
+@each_compiled
 @each_step
 @each_width
 def test_errors_stay_within_the_budget_at_every_width(
@@ -88,6 +87,7 @@ def test_errors_stay_within_the_budget_at_every_width(
     assert_within_budget(operation, backend, several_draws(operation, view, width=width), view)
 
 
+@each_compiled
 @each_step
 def test_errors_stay_within_the_budget_for_one_query(
     backend: Backend, operation: Operation
@@ -126,6 +126,7 @@ def test_errors_stay_within_the_budget_across_the_edges_of_blocks(
         assert_within_budget(operation, backend, draws[:1], view, in_a_running_sum=rows)
 
 
+@each_compiled
 @each_with_kernel
 def test_what_is_not_a_number_comes_out_wherever_it_does_of_the_reference(
     backend: Backend, operation: Operation
@@ -150,9 +151,10 @@ def test_what_is_not_a_number_comes_out_wherever_it_does_of_the_reference(
 # ---- bits ----------------------------------------------------------------------------------------
 
 
+@each_compiled
 @each_stream
-@each_width
-@each_graph
+@pytest.mark.parametrize("width", KERNEL_WIDTHS)
+@pytest.mark.parametrize("graph", ["random", "empty", "hub with every edge"])
 def test_a_stream_has_the_bits_of_its_input_and_its_hops(
     backend_name: str, backend: Backend, operation: Operation, graph: str, width: int
 ) -> None:
@@ -274,8 +276,6 @@ def test_hidden_edges_equal_a_graph_built_without_them(
     assert torch.equal(for_masked["result"], for_rebuilt["result"])
     for name, value in for_rebuilt.items():
         torch.testing.assert_close(for_masked[name], value, rtol=1e-5, atol=1e-5)
-    if operation in SINGLE_STEPS:
-        assert_within_budget(operation, backend, [inputs], masked)
 
 
 @each_operation

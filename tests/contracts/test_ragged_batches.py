@@ -14,6 +14,7 @@ from tests.contracts.accuracy import (
     assert_within_budget,
     draw_downstream,
     draw_inputs,
+    each_compiled,
     in_float64,
     is_exact,
     outputs_and_gradients,
@@ -94,10 +95,12 @@ def test_a_query_has_the_bits_it_has_alone_on_its_graph(
         alone = outputs_and_gradients(operation, backend, inputs, view, downstream[rows])
         assert_same(together["result"][rows], alone["result"], bits=exact, what=f"query {number}")
         for name in set(operation.queries) & set(inputs):
-            name = f"gradient of {name}"
-            ours = rows if name.removeprefix("gradient of ") in OF_ROWS else slice(number, number + 1)
-            expected = alone[name].flatten(0, 1) if ours is rows else alone[name]
-            assert_same(together[name][ours], expected, bits=exact, what=f"{name}, query {number}")
+            gradient, expected = together[f"gradient of {name}"], alone[f"gradient of {name}"]
+            if name in OF_ROWS:
+                gradient, expected = gradient[rows], expected.flatten(0, 1)
+            else:
+                gradient = gradient[number : number + 1]
+            assert_same(gradient, expected, bits=exact, what=f"{name}, query {number}")
 
 
 @each_operation
@@ -111,9 +114,7 @@ def test_the_gradients_of_weights_are_the_sums_over_all_queries(operation: Opera
     sums: Inputs = {}
     for number, (view, one) in enumerate(batch.alone):
         rows = slice(int(JOINED.offsets[number]), int(JOINED.offsets[number + 1]))
-        alone = outputs_and_gradients(
-            operation, reference, in_float64(one), view, downstream[rows]
-        )
+        alone = outputs_and_gradients(operation, reference, in_float64(one), view, downstream[rows])
         for name in batch.inputs.keys() - set(operation.queries):
             if not is_per_entity(name, batch.inputs[name]):
                 gradient = alone[f"gradient of {name}"]
@@ -123,6 +124,7 @@ def test_the_gradients_of_weights_are_the_sums_over_all_queries(operation: Opera
         torch.testing.assert_close(together[f"gradient of {name}"], total)
 
 
+@each_compiled
 @pytest.mark.parametrize(
     "operation", [step for step in SINGLE_STEPS if step.has_gradients], ids=lambda step: step.name
 )
@@ -132,6 +134,7 @@ def test_errors_stay_within_the_budget(backend: Backend, operation: Operation, w
     assert_within_budget(operation, backend, draws, JOINED)
 
 
+@each_compiled
 @pytest.mark.parametrize("operation", STREAMS, ids=lambda stream: stream.name)
 @pytest.mark.parametrize("width", KERNEL_WIDTHS)
 def test_a_stream_has_the_bits_of_its_input_and_its_hops(

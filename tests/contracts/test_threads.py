@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from knowformer.kernels.interface import Backend, backend_names, select_backend
+from knowformer.kernels.interface import Backend, select_backend
 from knowformer.system.workers import shared_workers
 from tests.contracts.accuracy import (
     assert_same,
     draw_inputs,
+    each_compiled,
     is_exact,
     outputs_and_gradients,
     random_edges,
@@ -51,7 +52,7 @@ def assert_equal_across(
         assert_same(divided[name], value, bits=is_exact(backend_name, operation), what=name)
 
 
-@pytest.mark.parametrize("backend_name", [n for n in backend_names() if n != "reference"])
+@each_compiled
 @each_map
 @each_operation
 def test_a_large_query_divided_among_threads_has_the_same_bits(
@@ -63,12 +64,15 @@ def test_a_large_query_divided_among_threads_has_the_same_bits(
     )  # fmt: skip
 
 
+@each_compiled
 @each_operation
-@pytest.mark.parametrize("num_queries", [1, 3])
-@pytest.mark.parametrize(("num_entities", "width"), [(1, 16), (48, 32), (49, 16), (97, 64), (500, 32)])
+@pytest.mark.parametrize(
+    ("num_queries", "num_entities", "width"),
+    [(1, 1, 16), (1, 48, 32), (1, 49, 16), (1, 500, 64), (3, 97, 32)],
+)
 def test_small_queries_and_several_have_the_same_bits(
     backend_name: str, backend: Backend, operation: Operation,
-    num_entities: int, num_queries: int, width: int,
+    num_queries: int, num_entities: int, width: int,
 ) -> None:  # fmt: skip
     assert_equal_across(
         backend_name, operation, backend, shared_workers(2).map,

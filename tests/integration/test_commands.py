@@ -162,7 +162,7 @@ def test_tails_are_answered_and_known_facts_marked(
         "known": sum(answer["known"] for answer in answers),
         "probability_kind": "calibrated",
     }
-    folder = Path(knowformer.__file__).parent / "graph" / "embedded" / "nations"
+    folder = Path(knowformer.__file__).parent / "data" / "embedded" / "nations"
     facts = set().union(
         *(read_facts(folder / f"{part}.txt") for part in ("train", "valid", "test"))
     )

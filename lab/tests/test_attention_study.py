@@ -116,7 +116,7 @@ def test_attended_entities_are_those_of_an_explanation(kinship: Dataset) -> None
     model, (asked,) = build(kinship), asked_most(kinship)
     (study,) = measure_attention(model, kinship, [asked], seed=0).questions
     split = kinship.test
-    finder = EvidenceFinder(model, split.graph, split.known, seed=0)
+    finder = EvidenceFinder.on_split(model, split, seed=0)
     answer = study.answers[0].entity
     explanation = Explainer(finder, labels=Labels(), seed=0).explain(
         asked.head, asked.relation, answer

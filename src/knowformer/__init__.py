@@ -18,7 +18,7 @@ from knowformer.answering.results import (
 from knowformer.data.dataset import Dataset, load_dataset
 from knowformer.errors import KnowformerError
 from knowformer.evaluation.evaluate import evaluate
-from knowformer.explanation.check.curves import FaithfulnessReport
+from knowformer.explanation.check.faithfulness_report import FaithfulnessReport
 from knowformer.explanation.explanation import Explanation
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.model.config import ModelConfig

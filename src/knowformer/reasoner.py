@@ -29,7 +29,7 @@ from knowformer.errors import ConfigError
 from knowformer.evaluation.evaluate import Progress, evaluate
 from knowformer.evaluation.report import EvaluationReport
 from knowformer.explanation.check.benchmark import measure_test_set
-from knowformer.explanation.check.curves import FaithfulnessReport
+from knowformer.explanation.check.faithfulness_report import FaithfulnessReport
 from knowformer.explanation.explainer import AsksFor, Explainer
 from knowformer.explanation.explanation import Explanation
 from knowformer.explanation.find.evidence import NUM_PATHS, NUM_PROTOTYPES, EvidenceFinder
@@ -42,7 +42,7 @@ from knowformer.runs.folder import (
 )
 from knowformer.scoring.link import LinkFunction
 
-Evidence = Literal["all", "train"]
+FactsFrom = Literal["all", "train"]
 
 _logger = logging.getLogger(__name__)
 
@@ -77,11 +77,11 @@ class Reasoner:
         self.graph = graph
         self.labels = labels or Labels()
         self._threads = threads
-        self._known_facts = known_facts
         known = KnownAnswers.of(graph)
         if known_facts is not None:
             sizes = {"num_entities": len(graph.entities), "num_relations": len(graph.relations)}
             known = KnownAnswers(known_facts, **sizes)
+        self._known = known
         self._answerer = Answerer(
             bundle.model,
             graph,
@@ -106,7 +106,7 @@ class Reasoner:
         run: str | Path,
         *,
         graph: GraphSource | None = None,
-        evidence: Evidence = "all",
+        evidence: FactsFrom = "all",
         labels: str | Path | None = None,
         threads: int = 0,
     ) -> "Reasoner":
@@ -360,8 +360,7 @@ class Reasoner:
     @cached_property
     def _explainer(self) -> Explainer:
         seed = self.config.seed
-        known = self.graph.facts if self._known_facts is None else self._known_facts
-        finder = EvidenceFinder(self.model, self.graph, known, seed=seed)
+        finder = EvidenceFinder(self.model, self.graph, self._known, seed=seed)
         return Explainer(finder, labels=self.labels, seed=seed)
 
     def measure_faithfulness(

@@ -8,36 +8,40 @@ entity. Printed are means over predictions of the log-odds lost, beside random e
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from knowformer.explanation.check.benchmark import _choose
-from knowformer.explanation.check.faithfulness import RandomEvidence, Removal, standing
-from knowformer.explanation.find.attention_rows import gather, largest
+from knowformer.explanation.check.benchmark import choose_facts
+from knowformer.explanation.check.faithfulness import RandomEvidence, Removal, score_margin
+from knowformer.explanation.find.attention_rows import largest
 from knowformer.explanation.find.evidence import NUM_PROTOTYPES, EvidenceFinder
-from knowformer.explanation.find.tracing import Prediction, _TracingBackend
-from knowformer.kernels.interface import Edges
+from knowformer.explanation.find.prediction import Prediction
+from knowformer.kernels.interface import Backend, Edges
+from knowformer.model.run import Probe
 from knowformer.reasoner import Reasoner
 
 
-class OwnRow(_TracingBackend):
-    """Weights on attended entities count in the answer's row alone."""
+class OwnRow:
+    """Kernels whose weights on attended entities count in the answer's row alone."""
 
-    def __init__(self, kernels: Any, answer: int, attended: Tensor) -> None:
-        super().__init__(kernels, answer)
-        self._weights = attended
+    def __init__(self, kernels: Backend, answer: int) -> None:
+        self._kernels = kernels
+        self._answer = answer
 
-    def attend(self, states: Tensor, keys: Tensor, values: Tensor, weights: Any, **how: Any):
+    def __getattr__(self, name: str) -> Any:
+        """All other operators are those of the kernels."""
+        return getattr(self._kernels, name)
+
+    def attend(self, *states: Any, attended: Tensor | None = None, **how: Any) -> Tensor:
         """See ``Backend.attend``."""
-        result = self._kernels.attend(states, keys, values, weights, **how)
-        attended = self._weights.expand(how["num_heads"], -1)
-        gathered = gather(keys, values, attended, weights)
-        at = slice(self._answer, self._answer + 1)
-        row = self._kernels.finish_layer(states[:, at], gathered[:, at], weights, dropout=None)
-        return torch.cat([result[:, : at.start], row, result[:, at.stop :]], 1)
+        plain = self._kernels.attend(*states, **how)
+        weighed = self._kernels.attend(*states, **how, attended=attended)
+        is_answer = torch.arange(len(plain)) == self._answer
+        return torch.where(is_answer[:, None], weighed, plain)
 
 
 class OwnRowRemoval:
@@ -45,8 +49,8 @@ class OwnRowRemoval:
 
     def __init__(self, finder: EvidenceFinder, prediction: Prediction, edges: Edges) -> None:
         self._prediction = prediction
-        self._kernels = finder.tracer.model.backend
-        self._prepared = finder.tracer._prepare(prediction, edges)
+        prepared = finder.tracer._prepare(prediction, edges)
+        self._prepared = replace(prepared, backend=OwnRow(prepared.backend, prediction.answer))
 
     def without(self, entities: Sequence[int]) -> float:
         """Returns the log-odds of an answer that does not attend to these entities."""
@@ -59,45 +63,47 @@ class OwnRowRemoval:
         return largest(influence, count, besides=self._prediction.answer, floor=0.0)
 
     def _weights(self, entities: Sequence[int]) -> Tensor:
-        weights = torch.ones(len(self._prediction.rivals))
+        weights = torch.ones(len(self._prediction.competitors))
         weights[list(entities)] = 0.0
         weights[self._prediction.answer] = 1.0
         return weights
 
     def _log_odds(self, weights: Tensor) -> Tensor:
-        backend = OwnRow(self._kernels, self._prediction.answer, weights)
-        return self._prediction.log_odds(self._prepared.run(backend))
+        of_model = self._prepared.weights
+        of_layer = weights[:, None].expand(-1, of_model.num_heads)
+        probe = Probe(attended=[of_layer] * len(of_model.layers))
+        return self._prediction.log_odds(self._prepared.run(probe))
 
 
 def losses(finder: EvidenceFinder, prediction: Prediction) -> dict[str, float]:
     """Returns the log-odds that an answer loses, by who is removed from what."""
     evidence = finder.find(prediction)
-    before = standing(evidence.trace.scores, prediction).log_odds
+    before = score_margin(evidence.trace.scores, prediction).log_odds
     own_row = OwnRowRemoval(finder, prediction, evidence.graph.edges)
     all_rows = Removal(finder.tracer, evidence.graph, prediction)
     named = {"own row": own_row.name(NUM_PROTOTYPES), "all rows": evidence.prototypes}
     random = np.random.default_rng([prediction.head, prediction.relation, prediction.answer])
     others = RandomEvidence.of_entities(evidence.graph, prediction)
     removed = named | {f"random for {n}": others.draw(e, random) for n, e in named.items()}
-    removed["everyone"] = list(range(len(prediction.rivals)))
-    found = {"named in both ways": float(len(set(named["own row"]) & set(named["all rows"])))}
+    removed["everyone"] = list(range(len(prediction.competitors)))
+    values = {"named in both ways": float(len(set(named["own row"]) & set(named["all rows"])))}
     for name, entities in removed.items():
-        found[f"{name:20s} from own row"] = before - own_row.without(entities)
+        values[f"{name:20s} from own row"] = before - own_row.without(entities)
         after = all_rows.without_attending(entities).log_odds
-        found[f"{name:20s} from all rows"] = before - after
-    return found
+        values[f"{name:20s} from all rows"] = before - after
+    return values
 
 
 def main(run: str, count: int = 60) -> None:
     """Explains test facts of a run, and takes attention away in both ways."""
     reasoner = Reasoner.from_pretrained(run, threads=1)
     split, seed = reasoner.dataset.test, reasoner.config.seed
-    finder = EvidenceFinder(reasoner.model, split.graph, split.known, seed=seed)
-    rows: defaultdict[str, list[float]] = defaultdict(list)
-    for fact in _choose(split.facts, len(split.graph.relations), count, seed).tolist():
+    finder = EvidenceFinder.on_split(reasoner.model, split, seed=seed)
+    results: defaultdict[str, list[float]] = defaultdict(list)
+    for fact in choose_facts(split.facts, len(split.graph.relations), count, seed=seed).tolist():
         for name, value in losses(finder, finder.prediction(*fact)).items():
-            rows[name].append(value)
-    for name, values in rows.items():
+            results[name].append(value)
+    for name, values in results.items():
         print(f"{name:36s} {np.mean(values):8.4f}")
 
 

@@ -10,18 +10,18 @@ from collections import defaultdict
 
 import numpy as np
 
-from knowformer.explanation.check.benchmark import _choose
-from knowformer.explanation.check.faithfulness import RandomEvidence, Removal, standing
+from knowformer.explanation.check.benchmark import choose_facts
+from knowformer.explanation.check.faithfulness import RandomEvidence, Removal, score_margin
 from knowformer.explanation.find.evidence import CANDIDATES, EvidenceFinder
 from knowformer.explanation.find.evidence_graph import EvidenceGraph
-from knowformer.explanation.find.paths import USUAL_LENGTH, Floats, FoundPath, find_paths
-from knowformer.explanation.find.tracing import Prediction
+from knowformer.explanation.find.paths import USUAL_LENGTH, EdgePath, Floats, find_paths
+from knowformer.explanation.find.prediction import Prediction
 from knowformer.reasoner import Reasoner
 
 NUM_PATHS = 5
 
 
-def facts_of(graph: EvidenceGraph, paths: list[FoundPath]) -> list[int]:
+def facts_of(graph: EvidenceGraph, paths: list[EdgePath]) -> list[int]:
     """Returns the facts of the first paths, each once."""
     edges = [edge for path in paths[:NUM_PATHS] for edge in path.edges]
     return list(dict.fromkeys(graph.fact_of_edge[edges].tolist())) if edges else []
@@ -37,7 +37,7 @@ def definitions(
     # As NBFNet takes them: at the graph as it is.
     plain = finder.tracer.hop_gradients(prediction, graph.edges)[1].double().numpy()
 
-    def search(hops: Floats) -> list[FoundPath]:
+    def search(hops: Floats) -> list[EdgePath]:
         length = min(len(hops), max(USUAL_LENGTH, distance))
         weights = graph.per_fact(hops.sum(0))
         ends = {"head": head, "answer": answer}
@@ -68,20 +68,20 @@ def main(run: str, count: int = 60) -> None:
     """Explains test facts of a run by each definition."""
     reasoner = Reasoner.from_pretrained(run, threads=1)
     split, seed = reasoner.dataset.test, reasoner.config.seed
-    finder = EvidenceFinder(reasoner.model, split.graph, split.known, seed=seed)
+    finder = EvidenceFinder.on_split(reasoner.model, split, seed=seed)
     graph = EvidenceGraph(split.graph.adjacency)
-    rows: defaultdict[str, list[tuple[float, ...]]] = defaultdict(list)
-    for fact in _choose(split.facts, len(split.graph.relations), count, seed).tolist():
+    results: defaultdict[str, list[tuple[float, ...]]] = defaultdict(list)
+    for fact in choose_facts(split.facts, len(split.graph.relations), count, seed=seed).tolist():
         prediction = finder.prediction(*fact)
-        before = standing(finder.tracer.score(prediction, graph.edges), prediction)
+        before = score_margin(finder.tracer.score(prediction, graph.edges), prediction)
         removal = Removal(finder.tracer, graph, prediction)
         empty = removal.with_facts_alone([])
         for name, facts in definitions(finder, prediction, graph, removal).items():
             without, alone = removal.without_facts(facts), removal.with_facts_alone(facts)
             lost, gained = before.log_odds - without.log_odds, alone.log_odds - empty.log_odds
-            rows[name].append((len(facts), lost, gained, 1 / alone.rank))
+            results[name].append((len(facts), lost, gained, 1 / alone.rank))
     print(f"{'definition':45s} facts   lost  gained  1/rank alone")
-    for name, values in rows.items():
+    for name, values in results.items():
         size, lost, gained, rank = np.mean(values, axis=0)
         print(f"{name:45s} {size:5.1f} {lost:6.2f} {gained:7.2f} {rank:13.3f}")
 

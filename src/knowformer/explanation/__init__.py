@@ -1,1 +1,1 @@
-"""Why the model gave an answer: attended entities, paths, and how far both can be trusted."""
+"""Why the model gave an answer: finds evidence, checks it by removal, shows it."""

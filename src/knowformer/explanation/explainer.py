@@ -1,4 +1,4 @@
-"""Explainer: a model on a graph, asked why. Finds evidence, checks it by removal, names it."""
+"""Explainer: why a model gave an answer. Finds evidence, checks it by removal, names it."""
 
 import time
 from typing import Literal
@@ -6,34 +6,31 @@ from typing import Literal
 import numpy as np
 
 from knowformer.data.labels import Labels
-from knowformer.explanation.check.faithfulness import (
-    Ask,
-    RandomEvidence,
-    Removal,
-    measure,
-    standing,
-)
+from knowformer.explanation.check.faithfulness import Removal, check_evidence, score_margin
 from knowformer.explanation.explanation import (
-    Attended,
-    EvidenceKind,
+    AttendedEntity,
     EvidencePath,
     Explanation,
-    Faithfulness,
     HeadAttention,
-    Loss,
-    Standing,
+    ScoreDrop,
+    ScoreMargin,
     Step,
 )
 from knowformer.explanation.find.attention_rows import AttentionRows, largest
-from knowformer.explanation.find.evidence import NUM_PATHS, NUM_PROTOTYPES, Evidence, EvidenceFinder
+from knowformer.explanation.find.evidence import (
+    NUM_PATHS,
+    NUM_PROTOTYPES,
+    AnswerEvidence,
+    EvidenceFinder,
+)
 from knowformer.explanation.find.evidence_graph import EvidenceGraph
-from knowformer.explanation.find.paths import FoundPath
-from knowformer.explanation.find.tracing import Prediction
+from knowformer.explanation.find.paths import EdgePath
+from knowformer.explanation.find.prediction import Prediction
 from knowformer.graph.inverse import asked_relation, inverse_of
 from knowformer.graph.traversal import UNREACHED
 from knowformer.seeding import derive_seed
 
-NUM_DRAWS = 5
+NUM_DRAWS = 5  # of random evidence
 
 AsksFor = Literal["head", "tail"]
 
@@ -66,10 +63,10 @@ class Explainer:
             head: the head's name, or its readable name.
             relation: the relation's.
             tail: the tail's.
-            asks_for: which of the two was the answer.
+            asks_for: which of the two is the answer to explain.
             num_paths: paths to name.
             num_prototypes: entities to name.
-            num_draws: how often random evidence is removed, to compare.
+            num_draws: draws of random evidence to compare with.
 
         Raises:
             VocabularyError: a name is unknown.
@@ -78,7 +75,7 @@ class Explainer:
         first, number, last = self._ids(head, relation, tail)
         prediction = self._prediction(first, number, last, asks_for)
         evidence = self._finder.find(prediction, num_paths=num_paths, num_prototypes=num_prototypes)
-        before = standing(evidence.trace.scores, prediction)
+        before = score_margin(evidence.trace.scores, prediction)
         removal = Removal(self._finder.tracer, evidence.graph, prediction)
         random = np.random.default_rng(
             derive_seed(self._seed, "explanation", first, number, last, asks_for)
@@ -90,18 +87,20 @@ class Explainer:
             tail=self._graph.entities.names[last],
             asks_for=asks_for,
             standing=before,
-            num_rivals=int(prediction.rivals.sum()),
+            num_rivals=int(prediction.competitors.sum()),
             fact_hidden=evidence.graph.hides_something,
             paths=[self._path(path, evidence.graph, removal, before) for path in evidence.paths],
-            no_paths=self._why_no_paths(evidence, prediction),
+            no_paths=self._why_no_paths(evidence),
             prototypes=self._attended(rows, evidence.prototypes),
             attended=self._attended(rows, evidence.attended),
             heads=self._heads(rows, prediction.answer, num_prototypes),
             no_prototypes=_why_no_prototypes(evidence),
             without_attention=(
-                None if rows is None else Loss.between(before, removal.attending_alone([]))
+                None if rows is None else ScoreDrop.between(before, removal.attending_alone([]))
             ),
-            faithfulness=_faithfulness(evidence, prediction, removal, before, num_draws, random),
+            faithfulness=check_evidence(
+                evidence, removal, before=before, num_draws=num_draws, random=random
+            ),
             seconds=round(time.perf_counter() - started, 3),
         )
         return explanation.with_labels(self._labels)
@@ -117,18 +116,18 @@ class Explainer:
     def _prediction(self, head: int, relation: int, tail: int, asks_for: AsksFor) -> Prediction:
         if asks_for == "tail":
             return self._finder.prediction(head, relation, tail)
-        # Who has this tail? The same question read backwards.
+        # (?, r, t) is the query (t, inverse of r, ?).
         backwards = inverse_of(relation, len(self._graph.relations))
         return self._finder.prediction(tail, backwards, head)
 
     def _path(
-        self, path: FoundPath, graph: EvidenceGraph, removal: Removal, before: Standing
+        self, path: EdgePath, graph: EvidenceGraph, removal: Removal, before: ScoreMargin
     ) -> EvidencePath:
         facts: list[int] = graph.fact_of_edge[list(path.edges)].tolist()
         return EvidencePath(
             steps=[self._step(graph, edge) for edge in path.edges],
             weight=path.weight,
-            loss=Loss.between(before, removal.without_facts(facts)),
+            loss=ScoreDrop.between(before, removal.without_facts(facts)),
         )
 
     def _step(self, graph: EvidenceGraph, edge: int) -> Step:
@@ -143,14 +142,14 @@ class Explainer:
 
     def _attended(
         self, rows: AttentionRows | None, entities: list[int], at: tuple[int, int] | None = None
-    ) -> list[Attended]:
+    ) -> list[AttendedEntity]:
         """Names entities with their influence and attention, in all or in one layer and head."""
         if rows is None:
             return []
         influence = rows.influence.sum((0, 1)) if at is None else rows.influence[at]
         attention = rows.lift.mean((0, 1)) if at is None else rows.lift[at]
         return [
-            Attended(
+            AttendedEntity(
                 entity=self._graph.entities.names[w],
                 influence=influence[w].item(),
                 attention=attention[w].item(),
@@ -174,10 +173,11 @@ class Explainer:
             for head in range(num_heads)
         ]
 
-    def _why_no_paths(self, evidence: Evidence, prediction: Prediction) -> str | None:
+    def _why_no_paths(self, evidence: AnswerEvidence) -> str | None:
         if evidence.paths:
             return None
-        names, num_hops = self._graph.entities.names, len(evidence.trace.hops)
+        prediction, names = evidence.prediction, self._graph.entities.names
+        num_hops = len(evidence.trace.hops)
         start, end = names[prediction.head], names[prediction.answer]
         ends = f"from {self._labels.entity(start)} to {self._labels.entity(end)}"
         if num_hops == 0:
@@ -197,31 +197,9 @@ class Explainer:
         )
 
 
-def _why_no_prototypes(evidence: Evidence) -> str | None:
+def _why_no_prototypes(evidence: AnswerEvidence) -> str | None:
     if evidence.prototypes:
         return None
     if evidence.trace.attention is None:
         return "This model has no attention (model.attention is false), so it has no prototypes."
     return "The answer gains by no entity that is attended to."
-
-
-def _faithfulness(
-    evidence: Evidence,
-    prediction: Prediction,
-    removal: Removal,
-    before: Standing,
-    num_draws: int,
-    random: np.random.Generator,
-) -> list[Faithfulness]:
-    """Removes each kind of evidence that there is, and random evidence in its place."""
-    facts = RandomEvidence.of_facts(evidence.graph, prediction)
-    entities = RandomEvidence.of_entities(evidence.graph, prediction)
-    cases: list[tuple[EvidenceKind, list[int], Ask, RandomEvidence]] = [
-        ("paths", evidence.facts(), removal.without_facts, facts),
-        ("prototypes", evidence.prototypes, removal.without_attending, entities),
-    ]
-    return [
-        measure(kind, named, ask, others, before=before, num_draws=num_draws, random=random)
-        for kind, named, ask, others in cases
-        if named
-    ]

@@ -1,9 +1,10 @@
 """Explanation: an answer, the evidence for it, and what the answer loses without that evidence.
 
-Value objects alone: names in, JSON, text and tables out. Ids and tensors stay elsewhere.
+Value objects: names in; JSON, text and tables out. Names of fields are keys of the JSON. Ids and
+tensors are in ``find`` and ``check``.
 """
 
-from math import exp, floor, log10
+from math import exp
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -12,38 +13,46 @@ from knowformer.data.labels import Labels
 from knowformer.tables import Cell, Column, TableView, Tabular
 
 EvidenceKind = Literal["paths", "prototypes", "attended"]
-Verdict = Literal["carry the answer", "contribute", "hardly matter", "are no better than random"]
+FaithfulnessVerdict = Literal[
+    "carry the answer", "contribute", "hardly matter", "are no better than random"
+]
 
 CARRIES, CONTRIBUTES = 1.0, 0.1  # log-odds lost: odds that fall below 0.37, and below 0.90
 
 
-def verdict_on(lost: float, at_random: float, *, beats_random: bool) -> Verdict:
-    """Says how far an answer rests on evidence, by the log-odds lost without it."""
+def verdict_on(lost: float, at_random: float, *, beats_random: bool) -> FaithfulnessVerdict:
+    """Returns how far an answer rests on evidence.
+
+    Args:
+        lost: log-odds lost without the evidence.
+        at_random: mean log-odds lost without random evidence of the same size.
+        beats_random: whether the evidence costs more than random evidence beyond doubt.
+    """
     if not beats_random:
         return "are no better than random"
-    worth = min(lost, lost - at_random)
-    if worth < CONTRIBUTES:
+    effect = min(lost, lost - at_random)
+    if effect < CONTRIBUTES:
         return "hardly matter"
-    return "contribute" if worth < CARRIES else "carry the answer"
+    return "contribute" if effect < CARRIES else "carry the answer"
 
 
 class _Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Standing(_Value):
-    """How an answer stands among its rivals, the candidates that are not known answers."""
+class ScoreMargin(_Value):
+    """An answer's score against its competitors, the candidates that are not known answers."""
 
     score: float
     log_odds: float
-    """The score less the log-sum-exp of the rivals' scores; zero is an even chance."""
+    """The score less the log-sum-exp of the competitors' scores; zero is an even chance."""
     probability: float
-    """The softmax over answer and rivals: the log-odds as a probability, not calibrated."""
+    """The softmax over answer and competitors: the log-odds as a probability, not calibrated."""
     rank: float
-    """Among the rivals, ties broken evenly."""
+    """Among the competitors; ties count half (realistic rank)."""
 
 
-class Loss(_Value):
+class ScoreDrop(_Value):
     """What an answer loses when evidence is removed; negative where it gains."""
 
     score: float
@@ -53,8 +62,8 @@ class Loss(_Value):
     """Places: 2 means that the answer fell from rank 1 to rank 3."""
 
     @classmethod
-    def between(cls, before: Standing, after: Standing) -> "Loss":
-        """Returns what was lost from ``before`` to ``after``."""
+    def between(cls, before: ScoreMargin, after: ScoreMargin) -> "ScoreDrop":
+        """Returns the drop from ``before`` to ``after``."""
         return cls(
             score=before.score - after.score,
             log_odds=before.log_odds - after.log_odds,
@@ -78,19 +87,19 @@ class EvidencePath(_Value):
 
     steps: list[Step]
     weight: float
-    """Mean gradient of its facts: log-odds that each of them brings, to first order."""
-    loss: Loss
+    """Mean gradient in its facts: log-odds that each of them brings, to first order."""
+    loss: ScoreDrop
     """What the answer loses when the facts of this path alone are removed."""
 
 
-class Attended(_Value):
-    """An entity that is attended to."""
+class AttendedEntity(_Value):
+    """An entity that is attended to, and what that does for the answer."""
 
     entity: str
     influence: float
-    """Log-odds that the answer loses when none attends to the entity, to first order."""
+    """Log-odds that the answer loses when no entity attends to it, to first order."""
     attention: float
-    """The answer's attention to it over even attention: 2 is twice the mean."""
+    """The answer's attention to it over the mean: 2 is twice as much."""
 
 
 class HeadAttention(_Value):
@@ -98,19 +107,19 @@ class HeadAttention(_Value):
 
     layer: int
     head: int
-    entities: list[Attended]
+    entities: list[AttendedEntity]
 
 
 class Faithfulness(_Value):
-    """What removing the named evidence costs, beside other evidence of the same size."""
+    """What removing the named evidence costs, beside random evidence of the same size."""
 
     evidence: EvidenceKind
     size: int
     """Facts or entities removed."""
-    loss: Loss
-    random: list[Loss]
-    """One for each draw of other evidence, as near to the question."""
-    verdict: Verdict
+    loss: ScoreDrop
+    random: list[ScoreDrop]
+    """One for each draw of random evidence, as near to the question."""
+    verdict: FaithfulnessVerdict
     """How far the answer rests on this evidence, in words."""
 
     @property
@@ -129,7 +138,7 @@ class Faithfulness(_Value):
         return f"its {self.evidence} ({self.size} {self.pieces})"
 
     def sentence(self) -> str:
-        """Returns what was found, for people."""
+        """Returns the verdict and its figures as a sentence."""
         return (
             f"Its {self.evidence} {self.verdict}: without their {self.size} {self.pieces} its odds "
             f"are {odds_left(self.loss.log_odds)} of what they were, without others at random "
@@ -137,22 +146,15 @@ class Faithfulness(_Value):
         )
 
 
-def mean_of(losses: list[Loss], measure: str) -> float:
-    """Returns the mean of one measure; zero of nothing."""
-    return sum(getattr(loss, measure) for loss in losses) / max(1, len(losses))
+def mean_of(drops: list[ScoreDrop], measure: str) -> float:
+    """Returns the mean of one measure over some drops, zero if there are none."""
+    return sum(getattr(drop, measure) for drop in drops) / max(1, len(drops))
 
 
 def odds_left(lost: float) -> str:
-    """Returns what is left of the odds, as a percentage, after log-odds are lost."""
-    share = 100 * exp(min(-lost, 50.0))
-    return f"{share:.1f} %" if 99 < share < 101 or share < 10 else f"{share:,.0f} %"
-
-
-def same_decimals(values: list[float]) -> list[str]:
-    """Returns numbers with as many decimals as the largest needs for three digits."""
-    most = max(map(abs, values), default=0.0)
-    decimals = 3 if most == 0 else min(9, max(0, 2 - floor(log10(most))))
-    return [f"{value:.{decimals}f}" for value in values]
+    """Returns the percentage of the odds that is left after a loss of log-odds."""
+    percent = 100 * exp(min(-lost, 50.0))
+    return f"{percent:.1f} %" if 99 < percent < 101 or percent < 10 else f"{percent:,.0f} %"
 
 
 class Explanation(Tabular, _Value):
@@ -162,20 +164,23 @@ class Explanation(Tabular, _Value):
     relation: str
     tail: str
     asks_for: Literal["head", "tail"]
-    standing: Standing
+    standing: ScoreMargin
+    """The answer's score margin."""
     num_rivals: int
+    """Competitors of the answer."""
     fact_hidden: bool
-    """True: the fact itself is in the graph, and was hidden from the model to find reasons."""
+    """True: the graph holds the fact itself, which was hidden from the model to find reasons."""
     paths: list[EvidencePath]
     no_paths: str | None
     """Why there are none, if there are none."""
-    prototypes: list[Attended]
-    """Entities that are attended to and that the answer gains by, the most influential first."""
-    attended: list[Attended]
+    prototypes: list[AttendedEntity]
+    """Attended entities that the answer gains by, the most influential first."""
+    attended: list[AttendedEntity]
     """Entities with the largest attention, whatever it does for the answer."""
     heads: list[HeadAttention]
     no_prototypes: str | None
-    without_attention: Loss | None
+    """Why there are none, if there are none."""
+    without_attention: ScoreDrop | None
     """What the answer loses when no entity attends to others; negative where it gains."""
     faithfulness: list[Faithfulness]
     seconds: float
@@ -215,7 +220,7 @@ class Explanation(Tabular, _Value):
 
     @property
     def answer(self) -> str:
-        """The entity that was the answer, where paths end."""
+        """The entity that is explained as the answer, where paths end."""
         return self.head if self.asks_for == "head" else self.tail
 
     def question(self) -> str:
@@ -228,16 +233,12 @@ class Explanation(Tabular, _Value):
     def path_text(self, path: EvidencePath) -> str:
         """Returns a path on one line; a fact that is walked backwards has its arrow turned."""
         labels = self.labels
-        parts = [labels.entity(path.steps[0].start)] if path.steps else []
+        words = [labels.entity(path.steps[0].start)] if path.steps else []
         for step in path.steps:
             relation = labels.relation(step.relation)
             arrow = f"<-[{relation}]-" if step.backwards else f"-[{relation}]->"
-            parts += [arrow, labels.entity(step.end)]
-        return " ".join(parts)
-
-    def faithfulness_of(self, evidence: EvidenceKind) -> Faithfulness | None:
-        """Returns what removing this kind of evidence cost, if there was any."""
-        return next((entry for entry in self.faithfulness if entry.evidence == evidence), None)
+            words += [arrow, labels.entity(step.end)]
+        return " ".join(words)
 
     def verdicts(self) -> list[str]:
         """Returns a sentence for each kind of evidence: how far to trust it."""
@@ -268,10 +269,10 @@ class Explanation(Tabular, _Value):
         )
 
     def __str__(self) -> str:
-        here = self.standing
+        margin = self.standing
         lines = [
-            f"{self.question()} {self.labels.entity(self.answer)}: rank {here.rank:,g} of "
-            f"{self.num_rivals + 1:,}, log-odds {here.log_odds:+.2f}",
+            f"{self.question()} {self.labels.entity(self.answer)}: rank {margin.rank:,g} of "
+            f"{self.num_rivals + 1:,}, log-odds {margin.log_odds:+.2f}",
             *([] if self.no_paths is None else [self.no_paths]),
             *(f"  path {path.weight:+.3f}  {self.path_text(path)}" for path in self.paths),
             *([] if self.no_prototypes is None else [self.no_prototypes]),

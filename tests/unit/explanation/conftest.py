@@ -9,6 +9,7 @@ from knowformer.explanation.find.evidence import EvidenceFinder
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.model.config import ModelConfig
 from knowformer.model.knowformer import KnowFormer, initialize
+from knowformer.queries.known_answers import KnownAnswers
 
 SETTINGS: list[dict[str, object]] = [
     {},
@@ -30,6 +31,6 @@ def finder() -> Callable[..., EvidenceFinder]:
         small = {"hidden_dim": 16, "num_layers": 2, "num_heads": 2, "num_value_hops": 2, **settings}
         model = KnowFormer(ModelConfig.model_validate(small), 2 * len(graph.relations))
         initialize(model, generator=torch.Generator().manual_seed(seed))
-        return EvidenceFinder(model.double(), graph, graph.facts, seed=seed)
+        return EvidenceFinder(model.double(), graph, KnownAnswers.of(graph), seed=seed)
 
     return build

@@ -177,7 +177,7 @@ def measure_attention(
     split = dataset.test
     questions = find_questions(dataset, asked)
     scorer = Scorer(model, split.graph, seed=seed)
-    finder = EvidenceFinder(model, split.graph, split.known, seed=seed)
+    finder = EvidenceFinder.on_split(model, split, seed=seed)
     total = sum(len(question.answers) for question in questions)
     done = count(1)
 

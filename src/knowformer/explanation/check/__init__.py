@@ -1,1 +1,1 @@
-"""Checks explanations: what an answer loses without its evidence."""
+"""Checks explanations: what answers lose without their evidence, one by one and on a test set."""

@@ -1,4 +1,4 @@
-"""Explains predictions of a test set, and reports how faithful the explanations are."""
+"""Faithfulness on a test set: explains some of its facts, and reports the curves."""
 
 import time
 
@@ -10,7 +10,8 @@ from knowformer.data.dataset import Dataset
 from knowformer.errors import ConfigError
 from knowformer.evaluation.bootstrap import CONFIDENCE
 from knowformer.evaluation.evaluate import Progress
-from knowformer.explanation.check.curves import CurveCollector, FaithfulnessReport
+from knowformer.explanation.check.curves import CurveCollector
+from knowformer.explanation.check.faithfulness_report import FaithfulnessReport
 from knowformer.explanation.find.evidence import EvidenceFinder
 from knowformer.graph.inverse import with_inverse_facts
 from knowformer.model.knowformer import KnowFormer
@@ -34,8 +35,8 @@ def measure_test_set(
     Args:
         model: the model.
         dataset: gives the test facts, their graph and what is known.
-        num_predictions: how many; all that there are if fewer.
-        seed: of noise, of the choice of facts and of random evidence.
+        num_predictions: how many facts; all if there are fewer.
+        seed: of the noise, the choice of facts and random evidence.
         num_draws: draws of random evidence for each prediction.
         progress: called with predictions done and predictions in all.
         command: what the user typed, to be kept in the report.
@@ -44,9 +45,8 @@ def measure_test_set(
         raise ConfigError(f"Expected a positive number of predictions, got {num_predictions}.")
     started = time.perf_counter()
     split = dataset.test
-    graph = split.graph
-    finder = EvidenceFinder(model, graph, split.known, seed=seed)
-    chosen = _choose(split.facts, len(graph.relations), num_predictions, seed)
+    finder = EvidenceFinder.on_split(model, split, seed=seed)
+    chosen = choose_facts(split.facts, len(split.graph.relations), num_predictions, seed=seed)
     collector = CurveCollector(finder, num_draws=num_draws, seed=seed)
     for number, (head, relation, answer) in enumerate(chosen.tolist(), start=1):
         collector.add(finder.prediction(head, relation, answer))
@@ -65,10 +65,10 @@ def measure_test_set(
     )
 
 
-def _choose(
-    facts: Int[Tensor, "N 3"], num_relations: int, count: int, seed: int
+def choose_facts(
+    facts: Int[Tensor, "N 3"], num_relations: int, count: int, *, seed: int
 ) -> Int[Tensor, "P 3"]:
-    """Draws directed facts without repetition."""
+    """Draws facts and their inverses, none twice."""
     directed = with_inverse_facts(facts, num_relations)
     order = torch.randperm(len(directed), generator=generator(seed, "explained_facts"))
     return directed[order[:count]]

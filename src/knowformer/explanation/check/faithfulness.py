@@ -1,12 +1,13 @@
-"""How far an explanation can be trusted: what an answer loses without the evidence named for it.
+"""Faithfulness of one explanation: what the answer loses without the evidence named for it.
 
-The evidence is removed and the model asked again. The same is done with other evidence of the same
-size, drawn at random as near to the question as the evidence that it stands in for: a fact on a
-walk from head to answer of the same length, an entity at the same distance from the answer.
+The evidence is removed and the model asked again. The same is done with random evidence of the same
+size, each piece as near to the question as the one it replaces: a fact on a walk from head to
+answer of the same length, an entity at the same distance from the answer.
 """
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -17,29 +18,33 @@ from knowformer.evaluation.ranks import filtered_ranks
 from knowformer.explanation.explanation import (
     EvidenceKind,
     Faithfulness,
-    Loss,
-    Standing,
+    ScoreDrop,
+    ScoreMargin,
     mean_of,
     verdict_on,
 )
+from knowformer.explanation.find.evidence import AnswerEvidence
 from knowformer.explanation.find.evidence_graph import EvidenceGraph, Integers
-from knowformer.explanation.find.tracing import Prediction, Tracer
+from knowformer.explanation.find.prediction import Prediction
+from knowformer.explanation.find.tracing import Tracer
 from knowformer.kernels.interface import Edges
 from knowformer.queries.scores import Scores
 
-Ask = Callable[[Collection[int]], Standing]
+Ask = Callable[[Collection[int]], ScoreMargin]  # asks the model again without some evidence
 
 
-def standing(scores: Float[Tensor, " V"], prediction: Prediction) -> Standing:
-    """Returns how an answer stands among its rivals."""
+def score_margin(scores: Float[Tensor, " V"], prediction: Prediction) -> ScoreMargin:
+    """Returns an answer's score against those of its competitors."""
     log_odds = prediction.log_odds(scores)
-    at = torch.tensor([prediction.answer])
-    known = (~prediction.rivals).nonzero().squeeze(1)
-    queries = torch.zeros_like(at)
+    answer = torch.tensor([prediction.answer])
+    filtered = (~prediction.competitors).nonzero().squeeze(1)
     ranks = filtered_ranks(
-        Scores.of_all(scores[None]), (torch.zeros_like(known), known), queries, at
+        Scores.of_all(scores[None]),
+        (torch.zeros_like(filtered), filtered),
+        torch.zeros_like(answer),
+        answer,
     )
-    return Standing(
+    return ScoreMargin(
         score=scores[prediction.answer].item(),
         log_odds=log_odds.item(),
         probability=torch.sigmoid(log_odds).item(),
@@ -55,39 +60,55 @@ class Removal:
         self._graph = graph
         self._prediction = prediction
 
-    def without_facts(self, facts: Collection[int]) -> Standing:
+    def without(self, kind: EvidenceKind, pieces: Collection[int]) -> ScoreMargin:
+        """Asks without these facts, or without attention to these entities."""
+        return (self.without_facts if kind == "paths" else self.without_attending)(pieces)
+
+    def alone(self, kind: EvidenceKind, pieces: Collection[int]) -> ScoreMargin:
+        """Asks with these facts alone, or with attention to these entities alone."""
+        return (self.with_facts_alone if kind == "paths" else self.attending_alone)(pieces)
+
+    def without_facts(self, facts: Collection[int]) -> ScoreMargin:
         """Asks without these facts."""
         return self._ask(self._graph.without(facts))
 
-    def with_facts_alone(self, facts: Collection[int]) -> Standing:
+    def with_facts_alone(self, facts: Collection[int]) -> ScoreMargin:
         """Asks with these facts and no others."""
         return self._ask(self._graph.only(facts))
 
-    def without_attending(self, entities: Collection[int]) -> Standing:
-        """Asks with these entities attended to by none, in any layer or head."""
+    def without_attending(self, entities: Collection[int]) -> ScoreMargin:
+        """Asks with no entity attending to these, in any layer or head."""
         return self._ask(self._graph.edges, self._weights(entities, inside=0.0))
 
-    def attending_alone(self, entities: Collection[int]) -> Standing:
-        """Asks with these entities and the answer attended to, and no others."""
+    def attending_alone(self, entities: Collection[int]) -> ScoreMargin:
+        """Asks with all entities attending to these and to the answer alone."""
         return self._ask(self._graph.edges, self._weights(entities, inside=1.0))
 
-    def _ask(self, edges: Edges, attended: Float[Tensor, " V"] | None = None) -> Standing:
-        return standing(self._tracer.score(self._prediction, edges, attended), self._prediction)
+    def _ask(self, edges: Edges, attended: Float[Tensor, " V"] | None = None) -> ScoreMargin:
+        scores = self._tracer.score(self._prediction, edges, attended)
+        return score_margin(scores, self._prediction)
 
     def _weights(self, entities: Collection[int], *, inside: float) -> Float[Tensor, " V"]:
         weights = torch.full((self._graph.num_entities,), 1.0 - inside)
         weights[list(entities)] = inside
-        # The answer is no evidence for itself: it stays.
+        # The answer is no evidence for itself, so attention to it stays.
         weights[self._prediction.answer] = 1.0
         return weights
 
 
 @dataclass(frozen=True)
 class RandomEvidence:
-    """Draws evidence in the place of other evidence, as near to the question."""
+    """Draws random evidence in the place of named evidence, as near to the question."""
 
     nearness: Integers  # of each fact or entity; smaller is nearer
-    never: int | None = None  # an entity that is no evidence: the answer itself
+    never: int | None = None  # the answer itself, which is no evidence
+
+    @classmethod
+    def of(
+        cls, kind: EvidenceKind, graph: EvidenceGraph, prediction: Prediction
+    ) -> "RandomEvidence":
+        """Facts in the place of those of paths, entities in the place of entities."""
+        return (cls.of_facts if kind == "paths" else cls.of_entities)(graph, prediction)
 
     @classmethod
     def of_facts(cls, graph: EvidenceGraph, prediction: Prediction) -> "RandomEvidence":
@@ -100,23 +121,48 @@ class RandomEvidence:
         return cls(graph.distances(prediction.answer), never=prediction.answer)
 
     def draw(self, named: Sequence[int], random: np.random.Generator) -> list[int]:
-        """Returns other evidence, each as near as the one it stands in for, or next to it.
+        """Returns a piece for each named one, as near as that or the next nearest; none twice.
 
-        It is shorter than ``named`` only when there is not so much other evidence.
+        There are fewer than named ones only where all other pieces are drawn.
         """
         free = np.ones(len(self.nearness), dtype=bool)
         free[list(named)] = False
         if self.never is not None:
             free[self.never] = False
         drawn: list[int] = []
-        for place in named:
+        for piece in named:
             left = np.flatnonzero(free)
             if len(left) == 0:
                 break
-            gap = np.abs(self.nearness[left] - self.nearness[place])
+            gap = np.abs(self.nearness[left] - self.nearness[piece])
             drawn.append(int(random.choice(left[gap == gap.min()])))
             free[drawn[-1]] = False
         return drawn
+
+
+def check_evidence(
+    evidence: AnswerEvidence,
+    removal: Removal,
+    *,
+    before: ScoreMargin,
+    num_draws: int,
+    random: np.random.Generator,
+) -> list[Faithfulness]:
+    """Measures what the paths and the prototypes of an answer are worth to it, where it has any."""
+    kinds: tuple[EvidenceKind, ...] = ("paths", "prototypes")
+    return [
+        measure(
+            kind,
+            pieces,
+            partial(removal.without, kind),
+            RandomEvidence.of(kind, evidence.graph, evidence.prediction),
+            before=before,
+            num_draws=num_draws,
+            random=random,
+        )
+        for kind in kinds
+        if (pieces := evidence.pieces(kind))
+    ]
 
 
 def measure(
@@ -125,22 +171,22 @@ def measure(
     ask_without: Ask,
     others: RandomEvidence,
     *,
-    before: Standing,
+    before: ScoreMargin,
     num_draws: int,
     random: np.random.Generator,
 ) -> Faithfulness:
-    """Removes the named evidence, then as often random evidence in its place."""
+    """Removes the named evidence, then random evidence in its place, ``num_draws`` times."""
     draws = [others.draw(named, random) for _ in range(num_draws)]
-    loss = Loss.between(before, ask_without(named))
-    at_random = [Loss.between(before, ask_without(draw)) for draw in draws]
+    drop = ScoreDrop.between(before, ask_without(named))
+    at_random = [ScoreDrop.between(before, ask_without(draw)) for draw in draws]
     return Faithfulness(
         evidence=kind,
         size=len(named),
-        loss=loss,
+        loss=drop,
         random=at_random,
         verdict=verdict_on(
-            loss.log_odds,
+            drop.log_odds,
             mean_of(at_random, "log_odds"),
-            beats_random=all(loss.log_odds > other.log_odds for other in at_random),
+            beats_random=all(drop.log_odds > other.log_odds for other in at_random),
         ),
     )

@@ -1,4 +1,4 @@
-"""What an answer attends to, and the entities that stand out there."""
+"""AttentionRows: how much an answer attends to each entity, and what each did for it."""
 
 import math
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class AttentionRows:
-    """What an answer attends to in every layer and head, and what that did for it.
+    """Attention to every entity w in every layer and head, and its influence on an answer u.
 
     ``lift`` is attention over even attention in the answer's row: kappa(q_u, k_w) over its mean.
     ``influence`` is, to first order, the log-odds that the answer loses when no entity attends to w
-    any longer. All rows count: what w gives to rivals as much as to the answer is no reason.
+    any longer. All rows count: what w gives to competitors as much as to the answer is no reason.
     """
 
     lift: Float[Tensor, "L H V"]
     influence: Float[Tensor, "L H V"]
 
     def most_influential(self, count: int, besides: int) -> list[int]:
-        """Returns the entities with the largest influence in all, those that oppose left out."""
+        """Returns the entities with the largest total influence, leaving out those that oppose."""
         return largest(self.influence.sum((0, 1)), count, besides=besides, floor=0.0)
 
     def most_attended(self, count: int, besides: int) -> list[int]:

@@ -1,73 +1,90 @@
-"""What speaks for a prediction, in ids: the heaviest paths and the most influential entities."""
+"""Evidence for a prediction, in ids: the heaviest paths and the most influential entities."""
 
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Int
-from torch import Tensor
 
+from knowformer.data.dataset import Split
+from knowformer.explanation.explanation import EvidenceKind
 from knowformer.explanation.find.attention_rows import AttentionRows
 from knowformer.explanation.find.evidence_graph import EvidenceGraph
-from knowformer.explanation.find.paths import USUAL_LENGTH, FoundPath, find_paths
-from knowformer.explanation.find.tracing import Prediction, Trace, Tracer, find_rivals
+from knowformer.explanation.find.paths import USUAL_LENGTH, EdgePath, find_paths
+from knowformer.explanation.find.prediction import Prediction, find_competitors
+from knowformer.explanation.find.tracing import Trace, Tracer
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.model.knowformer import KnowFormer
+from knowformer.model.noise import identity_noise
 from knowformer.queries.known_answers import KnownAnswers
-from knowformer.scoring.scorer import Scorer
 
 NUM_PATHS = 5
 NUM_PROTOTYPES = 10
-CANDIDATES = 60  # paths looked at, the widest, to take the heaviest of
+CANDIDATES = 60  # the widest paths, of which the heaviest are named
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """The evidence for one prediction, the strongest first."""
+class AnswerEvidence:
+    """What speaks for one prediction, the strongest first."""
 
+    prediction: Prediction
     graph: EvidenceGraph
     trace: Trace
     distance: int  # from head to answer in facts; see ``traversal.UNREACHED``
-    paths: list[FoundPath]
+    paths: list[EdgePath]
     prototypes: list[int]  # entities with the largest influence
     attended: list[int]  # entities with the largest attention
 
-    def facts(self, num_paths: int | None = None) -> list[int]:
-        """Returns the facts of the first paths, each once, in order."""
-        edges = [edge for path in self.paths[:num_paths] for edge in path.edges]
+    def pieces(self, kind: EvidenceKind, count: int | None = None) -> list[int]:
+        """Returns what a check removes: the facts of the first paths, or the first entities.
+
+        Args:
+            kind: which evidence.
+            count: how many paths or entities; all of them if not given.
+        """
+        if kind == "paths":
+            return self._facts(self.paths[:count])
+        return (self.prototypes if kind == "prototypes" else self.attended)[:count]
+
+    def _facts(self, paths: list[EdgePath]) -> list[int]:
+        """Returns the facts of paths, each once, in order."""
+        edges = [edge for path in paths for edge in path.edges]
         facts: list[int] = self.graph.fact_of_edge[edges].tolist() if edges else []
         return list(dict.fromkeys(facts))
 
 
 class EvidenceFinder:
-    """A model on a graph, and what is known to be true of it."""
+    """A model on a graph: finds the evidence for its predictions."""
 
     def __init__(
-        self,
-        model: KnowFormer,
-        graph: KnowledgeGraph,
-        known_facts: Int[Tensor, "N 3"],
-        *,
-        seed: int,
+        self, model: KnowFormer, graph: KnowledgeGraph, known: KnownAnswers, *, seed: int
     ) -> None:
         """Binds a model to a graph.
 
         Args:
             model: the model.
-            graph: its facts are what the model sees, and what it is explained by.
-            known_facts: facts known to be true; their answers are no rivals.
+            graph: its facts are what the model sees, and what answers are explained by.
+            known: answers known to be true, which compete with no other.
             seed: of the identity noise, so that scores are those of answers and evaluations.
         """
         self.graph = graph
-        self.tracer = Tracer(model, Scorer(model, graph, seed=seed).identity_noise)
-        self._known = KnownAnswers(
-            known_facts, num_entities=len(graph.entities), num_relations=len(graph.relations)
-        )
+        # A Scorer's noise: the first of the draws at inference.
+        noise = identity_noise(model.config, graph.entity_keys, seed=seed, draw="inference-0")
+        self.tracer = Tracer(model, noise)
+        self._known = known
         self._whole = EvidenceGraph(graph.adjacency)
 
+    @classmethod
+    def on_split(cls, model: KnowFormer, split: Split, *, seed: int) -> "EvidenceFinder":
+        """Returns a finder for the facts of a split, on its graph."""
+        sizes = {
+            "num_entities": len(split.graph.entities),
+            "num_relations": len(split.graph.relations),
+        }
+        return cls(model, split.graph, KnownAnswers(split.known, **sizes), seed=seed)
+
     def prediction(self, head: int, relation: int, answer: int) -> Prediction:
-        """Returns an answer to (head, relation, ?) with its rivals; the relation may be inverse."""
+        """Returns an answer to (head, relation, ?) with its competitors."""
         known = self._known.mask(torch.tensor([head]), torch.tensor([relation]))[0]
-        return Prediction(head, relation, answer, find_rivals(known, answer))
+        return Prediction(head, relation, answer, find_competitors(known, answer))
 
     def find(
         self,
@@ -75,7 +92,7 @@ class EvidenceFinder:
         *,
         num_paths: int = NUM_PATHS,
         num_prototypes: int = NUM_PROTOTYPES,
-    ) -> Evidence:
+    ) -> AnswerEvidence:
         """Finds the evidence for a prediction; the predicted fact itself is no evidence."""
         graph = self._without_fact(prediction)
         head, answer = prediction.head, prediction.answer
@@ -92,7 +109,8 @@ class EvidenceFinder:
             max_length=min(len(hops), max(USUAL_LENGTH, distance)),
         )
         rows = trace.attention
-        return Evidence(
+        return AnswerEvidence(
+            prediction=prediction,
             graph=graph,
             trace=trace,
             distance=distance,

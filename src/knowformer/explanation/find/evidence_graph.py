@@ -1,6 +1,6 @@
-"""EvidenceGraph: the facts an answer may be explained by, and the edges that carry them.
+"""EvidenceGraph: the facts that an answer may be explained by, and their edges.
 
-A fact is two edges, one in each direction; removing a piece of evidence removes both.
+A fact is two edges, one in each direction; removing a fact removes both.
 """
 
 from collections.abc import Collection
@@ -22,7 +22,7 @@ Integers = npt.NDArray[np.int64]
 
 
 class EvidenceGraph:
-    """A graph without the facts that are hidden, its edges numbered in the order of receivers."""
+    """A graph without hidden facts, its edges numbered in the order of receivers."""
 
     def __init__(self, adjacency: Adjacency, hidden: Int[Tensor, "N 3"] | None = None) -> None:
         kept = torch.ones(adjacency.num_edges, dtype=torch.bool)
@@ -39,7 +39,7 @@ class EvidenceGraph:
 
     @cached_property
     def fact_of_edge(self) -> Integers:
-        """The number of the fact that each edge is a direction of."""
+        """The number of each edge's fact."""
         relation = torch.from_numpy(self.relation)
         backwards: npt.NDArray[np.bool_] = is_inverse(relation, self._num_relations).numpy()
         head = np.where(backwards, self.receiver, self.sender)
@@ -50,17 +50,17 @@ class EvidenceGraph:
 
     @property
     def num_facts(self) -> int:
-        """How many facts there are to explain by."""
+        """How many facts there are."""
         return int(self.fact_of_edge.max(initial=-1)) + 1
 
-    def per_fact(self, of_edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Returns the sum over both directions of each fact."""
+    def per_fact(self, edge_values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Returns the sum over both edges of each fact."""
         sums = np.zeros(self.num_facts)
-        np.add.at(sums, self.fact_of_edge, of_edges)
+        np.add.at(sums, self.fact_of_edge, edge_values)
         return sums
 
     def without(self, facts: Collection[int]) -> Edges:
-        """Returns the edges that are left when these facts are removed."""
+        """Returns all edges but those of these facts."""
         return self.edges.keep(torch.from_numpy(~np.isin(self.fact_of_edge, list(facts))))
 
     def only(self, facts: Collection[int]) -> Edges:
@@ -68,14 +68,14 @@ class EvidenceGraph:
         return self.edges.keep(torch.from_numpy(np.isin(self.fact_of_edge, list(facts))))
 
     def distances(self, entity: int) -> Integers:
-        """Returns how many facts away from ``entity`` each entity is, ``UNREACHED`` if it is not.
+        """Returns the length of the shortest path from ``entity`` to each; else ``UNREACHED``.
 
-        Every fact is walked both ways, so it is as far there as it is back.
+        Facts are walked both ways, so distances are symmetric.
         """
         return distances(entity, self.sender, self.receiver, self.num_entities)
 
     def walk_lengths(self, head: int, answer: int) -> Integers:
-        """Returns, for each fact, how long the shortest walk from head to answer through it is."""
+        """Returns the length of the shortest walk from head to answer through each fact."""
         through = self.distances(head)[self.sender] + 1 + self.distances(answer)[self.receiver]
         lengths = np.full(self.num_facts, 2 * UNREACHED)
         np.minimum.at(lengths, self.fact_of_edge, through)

@@ -1,10 +1,10 @@
-"""Paths from head to answer that carry the answer's score, by gradients of messages.
+"""Paths from head to answer that carry the answer's score, by gradients in messages.
 
 A path of n facts uses n of the model's hops, in order, and waits at an entity during the others:
 self weights and residual connections keep what has arrived. So a message may leave the head in any
 hop, of any layer, and arrive in any later one. In each hop a message's gradient sums over all paths
-that pass there, so no path carries more than its weakest message does. Search goes by that bound,
-widest path first; the paths found are then weighed as NBFNet does, by the mean gradient of their
+that pass there, so no path carries more than its weakest message: the path's width. The search
+takes the widest paths first, and then weighs them as NBFNet does, by the mean gradient of their
 facts.
 """
 
@@ -27,12 +27,12 @@ USUAL_LENGTH = 4  # facts in a path that a person still follows
 
 
 @dataclass(frozen=True)
-class FoundPath:
-    """A path as numbers of edges from head to answer."""
+class EdgePath:
+    """A path from head to answer, as numbers of edges."""
 
     edges: tuple[int, ...]
-    weight: float  # mean gradient of its facts: log-odds that each brings, to first order
-    width: float  # gradient of its weakest message, in the hops that suit it best
+    weight: float  # mean gradient in its facts: log-odds that each brings, to first order
+    width: float  # gradient in its weakest message, in the hops that make it widest
 
 
 class _Suffix(NamedTuple):
@@ -54,24 +54,24 @@ def find_paths(
     answer: int,
     count: int,
     max_length: int = USUAL_LENGTH,
-) -> list[FoundPath]:
+) -> list[EdgePath]:
     """Returns the paths that carry the answer's score, the heaviest first.
 
     Args:
         graph: the facts to explain by.
-        hops: gradient of each edge's message in each hop (S E).
-        fact_weights: gradient of each fact in all hops, both directions together.
+        hops: gradient in each edge's message, in each hop (S E).
+        fact_weights: gradient in each fact, summed over hops and both directions.
         head: where paths start.
         answer: where they end.
-        count: how many to look at.
-        max_length: facts in a path at most.
+        count: how many to weigh.
+        max_length: the most facts in a path.
     """
     search = _WidestPaths(graph, hops, head=head, answer=answer, max_length=max_length)
-    found = [
-        FoundPath(edges, float(fact_weights[graph.fact_of_edge[list(edges)]].mean()), width)
+    widest = [
+        EdgePath(edges, float(fact_weights[graph.fact_of_edge[list(edges)]].mean()), width)
         for edges, width in search.first(count)
     ]
-    return sorted((path for path in found if path.weight > 0), key=lambda path: -path.weight)
+    return sorted((path for path in widest if path.weight > 0), key=lambda path: -path.weight)
 
 
 class _WidestPaths:
@@ -139,19 +139,19 @@ def _widths_from(graph: EvidenceGraph, hops: Floats, head: int) -> Floats:
     widths[:, head] = np.inf
     has_edges = np.flatnonzero(np.diff(graph.offsets))
     starts = graph.offsets[has_edges]
-    for hop, of_messages in enumerate(hops):
+    for hop, gradients in enumerate(hops):
         if len(starts) == 0:
             break
-        arriving = np.maximum.reduceat(np.minimum(widths[hop][graph.sender], of_messages), starts)
+        arriving = np.maximum.reduceat(np.minimum(widths[hop][graph.sender], gradients), starts)
         widths[hop + 1] = np.maximum(widths[hop], widths[hop + 1])
         widths[hop + 1, has_edges] = np.maximum(widths[hop + 1, has_edges], arriving)
     return widths
 
 
 def _largest(values: Floats, count: int) -> npt.NDArray[np.int64]:
-    """Returns where the largest values stand, in order; equal ones by their place."""
+    """Returns the flat indices of the largest values, in order; equal ones by index."""
     flat = values.ravel()
-    places = np.arange(flat.size)
+    indices = np.arange(flat.size)
     if flat.size > count:
-        places = np.sort(np.argpartition(-flat, count - 1)[:count])
-    return places[np.argsort(-flat[places], kind="stable")]
+        indices = np.sort(np.argpartition(-flat, count - 1)[:count])
+    return indices[np.argsort(-flat[indices], kind="stable")]

@@ -1,22 +1,23 @@
-"""Gradients of an answer through the model: what each message and each attended entity did for it.
+"""Gradients of an answer's log-odds in its messages and in the entities that are attended to.
 
-The pass is the model's own, with a weight on every message of the value streams or on every entity
-that is attended to. With all weights at one the scores are the model's; a weight of zero takes its
-message or entity away.
+The model runs as it always does, with a weight on every message of the value streams or on every
+entity that is attended to. With all weights at one the scores are the model's; a weight of zero
+removes its message or entity.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
-from knowformer.errors import DataError
 from knowformer.explanation.find.attention_rows import AttentionRows
+from knowformer.explanation.find.prediction import Prediction
 from knowformer.kernels.interface import (
     NO_HEAD,
     AttendWeights,
+    Backend,
     Edges,
     QueryView,
     kappa,
@@ -29,42 +30,19 @@ from knowformer.model.weights import ModelWeights, RelationVectors
 
 
 @dataclass(frozen=True)
-class Prediction:
-    """An answer to a query: what is explained. In ids; the relation may be an inverse."""
-
-    head: int
-    relation: int
-    answer: int
-    rivals: Bool[Tensor, " V"]  # candidates that are not known answers, without the answer
-
-    def log_odds(self, scores: Float[Tensor, " V"]) -> Float[Tensor, ""]:
-        """The answer's log-odds against its rivals: its score less their log-sum-exp."""
-        return scores[self.answer] - scores[self.rivals].logsumexp(0)
-
-
-def find_rivals(known: Bool[Tensor, " V"], answer: int) -> Bool[Tensor, " V"]:
-    """Returns whom an answer competes with: all that are not known, or all if all are known."""
-    if len(known) < 2:
-        raise DataError("Expected at least two entities to explain an answer, got a graph of one.")
-    rivals = ~known if bool((~known).sum() > (not known[answer])) else torch.ones_like(known)
-    rivals[answer] = False
-    return rivals
-
-
-@dataclass(frozen=True)
 class Trace:
-    """What each message and each attended entity did for an answer's log-odds."""
+    """Scores, and the gradients of an answer's log-odds."""
 
     scores: Float[Tensor, " V"]
-    hops: Float[Tensor, "S E"]  # of each edge's message in each hop of the value streams
+    hops: Float[Tensor, "S E"]  # in each edge's message, in each hop of the value streams
     attention: AttentionRows | None  # None: the model has no attention
 
 
-NUM_POINTS = 4  # more change the order of evidence no longer
+NUM_POINTS = 4  # strengths to integrate over; more do not change the order of evidence
 
 
 class Tracer:
-    """A model bound to its noise: scores, and gradients, of one prediction at a time."""
+    """A model bound to its noise: scores and gradients of one prediction at a time."""
 
     def __init__(self, model: KnowFormer, identity_noise: Float[Tensor, "L V noise"]) -> None:
         self.model = model
@@ -80,7 +58,7 @@ class Tracer:
 
         Args:
             prediction: the query and its answer.
-            edges: the graph's edges, or those that are left of them.
+            edges: the graph's edges, or some of them.
             attended: a weight on each entity as others attend to it, in every layer and head.
         """
         with torch.inference_mode():
@@ -92,11 +70,11 @@ class Tracer:
             return prepared.run(Probe(attended=[of_layer] * len(weights.layers)))
 
     def trace(self, prediction: Prediction, edges: Edges) -> Trace:
-        """Runs the model forwards and backwards from the answer's log-odds.
+        """Runs the model, then differentiates the answer's log-odds.
 
-        Gradients of messages are means over all messages weakened alike, from nothing to whole: at
-        the whole graph alone an answer that is certain has next to no gradient, however much it
-        owes to a fact (integrated gradients, Sundararajan et al. 2017).
+        Gradients in messages are integrated gradients (Sundararajan et al. 2017): means over
+        strengths of all messages from zero to one. At full strength alone, an answer that is
+        certain has almost no gradient, however much it owes to a fact.
         """
         prepared = self._prepare(prediction, edges)
         scores, rows = prepared.attention()
@@ -107,13 +85,13 @@ class Tracer:
         return Trace(scores=scores, hops=hops / NUM_POINTS, attention=rows)
 
     def attention(self, prediction: Prediction, edges: Edges) -> AttentionRows | None:
-        """Returns what the answer attends to, without a look at messages: a fifth of the work."""
+        """Returns what the answer attends to: a fifth of the work of ``trace``."""
         return self._prepare(prediction, edges).attention()[1]
 
     def hop_gradients(
         self, prediction: Prediction, edges: Edges, *, strength: float = 1.0
     ) -> tuple[Float[Tensor, " V"], Float[Tensor, "S E"]]:
-        """Returns scores with all messages weakened, and the gradient of each message there."""
+        """Returns scores with all messages at one strength, and the gradients in them there."""
         return self._prepare(prediction, edges).hop_gradients(strength)
 
     def _prepare(self, prediction: Prediction, edges: Edges) -> "_Prepared":
@@ -123,18 +101,19 @@ class Tracer:
             vectors = encode_invariantly(model.encoder, relation)
             layer, first = weights.layers[0], FirstStates()
             if layer.query_key is not None:
-                # The first query stream sees no head: the same in all passes.
-                alone = QueryView.whole(edges, torch.tensor([NO_HEAD]))
-                hops = query_key_vectors(layer, vectors[0])
-                first = FirstStates(model.backend.stream(None, layer.query_key, hops, alone))
-        return _Prepared(model, prediction, edges, weights, vectors, first)
+                # The first query stream sees no head, so it is the same in all runs.
+                headless = QueryView.whole(edges, torch.tensor([NO_HEAD]))
+                of_hops = query_key_vectors(layer, vectors[0])
+                states = model.backend.stream(None, layer.query_key, of_hops, headless)
+                first = FirstStates(query_key=states)
+        return _Prepared(model.backend, prediction, edges, weights, vectors, first)
 
 
 @dataclass(frozen=True)
 class _Prepared:
-    """What all passes of one prediction have in common."""
+    """What all runs of one prediction have in common."""
 
-    model: KnowFormer
+    backend: Backend
     prediction: Prediction
     edges: Edges
     weights: ModelWeights
@@ -142,13 +121,12 @@ class _Prepared:
     first: FirstStates
 
     def run(self, probe: Probe | None = None) -> Float[Tensor, " V"]:
-        """Scores with weights on messages, or on what is attended to."""
+        """Returns the scores, with the weights of a probe if there is one."""
         view = QueryView.whole(self.edges, torch.tensor([self.prediction.head]))
-        backend = self.model.backend
-        return run(self.weights, view, self.vectors, backend, first=self.first, probe=probe)
+        return run(self.weights, view, self.vectors, self.backend, first=self.first, probe=probe)
 
     def attention(self) -> tuple[Float[Tensor, " V"], AttentionRows | None]:
-        """Returns scores, and the answer's rows of the attention."""
+        """Returns the scores, and what the answer attends to."""
         num_heads, num_entities = self.weights.num_heads, self.edges.num_entities
         if not num_heads:
             return self.run(), None
@@ -172,23 +150,23 @@ class _Prepared:
     def hop_gradients(self, strength: float) -> tuple[Float[Tensor, " V"], Float[Tensor, "S E"]]:
         """See ``Tracer.hop_gradients``."""
         like, num_edges = self.weights.score.bias, len(self.edges.message)
-        # Of the two streams only that of values is weighed: queries and keys decide what is
+        # Of the two streams the value stream alone gets weights: queries and keys decide what is
         # attended to, which moves an answer far less (decision 0014).
-        of_messages = [
+        by_layer = [
             [like.new_full((num_edges,), strength, requires_grad=True) for _ in layer.value.hops]
             for layer in self.weights.layers
         ]
-        scores = self.run(Probe(message_weights=of_messages))
-        weights = [each for of_layer in of_messages for each in of_layer]
+        scores = self.run(Probe(message_weights=by_layer))
+        weights = [of_hop for of_layer in by_layer for of_hop in of_layer]
         gradients = _gradients(self.prediction.log_odds(scores), weights)
-        none = scores.new_zeros(0, num_edges)
-        return scores.detach(), torch.stack(gradients) if gradients else none
+        no_hops = scores.new_zeros(0, num_edges)
+        return scores.detach(), torch.stack(gradients) if gradients else no_hops
 
 
-def _gradients(of: Float[Tensor, ""], weights: Sequence[Tensor]) -> list[Tensor]:
+def _gradients(log_odds: Float[Tensor, ""], weights: Sequence[Tensor]) -> list[Tensor]:
     if not weights:
         return []
-    return list(torch.autograd.grad(of, weights, allow_unused=True, materialize_grads=True))
+    return list(torch.autograd.grad(log_odds, weights, allow_unused=True, materialize_grads=True))
 
 
 def _row_similarity(

@@ -1,1 +1,1 @@
-"""Shows explanations: layout of paths and their picture."""
+"""Draws explanations: layout of paths, text that fits, pictures."""

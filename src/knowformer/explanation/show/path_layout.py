@@ -1,11 +1,10 @@
-"""Where the entities and facts of paths stand in a picture: head left, answer right.
+"""Layout of paths in a picture: the head on the left, the answer on the right.
 
-An entity stands in the column of the longest way that leads to it. A fact that skips columns gets a
-place of its own in each of them, so that no line runs through an entity. Places in a column are
-ordered by the mean of their neighbours' heights, which leaves few crossings.
+An entity is in the column of the longest path that leads to it. A fact that skips columns takes a
+place in each of them, so that no line runs through an entity. Places in a column are ordered by the
+mean of their neighbours' heights, which leaves few crossings.
 """
 
-import textwrap
 from collections import defaultdict
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,7 +12,7 @@ from typing import NamedTuple
 
 from knowformer.explanation.explanation import EvidencePath, Step
 
-ROUNDS = 8  # of ordering; small pictures settle after three
+ROUNDS = 8  # of ordering; small pictures are stable after three
 BULGE = 0.3  # rows between two facts that link the same entities
 
 
@@ -25,7 +24,7 @@ class Point(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """A fact between two columns, as it is told apart from others."""
+    """A fact as it is walked; a line of the picture."""
 
     start: str
     relation: str
@@ -35,7 +34,7 @@ class _Line(NamedTuple):
 
 @dataclass(frozen=True)
 class PlacedFact:
-    """A line through points; its first is where the walk comes from."""
+    """A line through points, in the direction of the walk."""
 
     relation: str
     backwards: bool
@@ -75,7 +74,7 @@ def lay_out(paths: list[EvidencePath], head: str, answer: str) -> PathLayout:
     height = _heights(column_of, list(routes.values()))
     facts = [
         PlacedFact(line.relation, line.backwards, weights[line], points)
-        for line, points in _spread(routes, column_of, height).items()
+        for line, points in _bend_apart(routes, column_of, height).items()
     ]
     entities = {
         place: Point(column_of[place], height[place])
@@ -91,32 +90,12 @@ def smooth(points: list[Point], steps: int = 24) -> list[Point]:
     curve = [points[0]]
     for one, other in pairwise(points):
         for step in range(1, steps + 1):
-            share = step / steps
-            eased = share * share * (3 - 2 * share)
+            along = step / steps
+            eased = along * along * (3 - 2 * along)
             curve.append(
-                Point(one.x + (other.x - one.x) * share, one.y + (other.y - one.y) * eased)
+                Point(one.x + (other.x - one.x) * along, one.y + (other.y - one.y) * eased)
             )
     return curve
-
-
-def shorten(name: str, width: int, lines: int = 2) -> str:
-    """Returns a name on a few short lines; what does not fit is cut in the middle."""
-    readable = " ".join(name.replace("_", " ").split()) or name
-    most = width * lines - 1  # a line may end early
-    if len(readable) > most:
-        readable = _cut_middle(readable, most)
-    wrapped = textwrap.wrap(readable, width, break_on_hyphens=False) or [readable]
-    return "\n".join(wrapped)
-
-
-def _cut_middle(text: str, most: int) -> str:
-    """Leaves out what is in the middle, at a word's end where one is near."""
-    room = most - len(" … ")
-    front, back = text[: room - room // 3], text[len(text) - room // 3 :]
-    whole_front, whole_back = front.rpartition(" ")[0], back.partition(" ")[2]
-    front = whole_front if len(whole_front) >= len(front) // 2 else front
-    back = whole_back if len(whole_back) >= len(back) // 2 else back
-    return f"{front.rstrip(' -,(/')} … {back.lstrip(' -,)/')}"
 
 
 def _line(step: Step) -> _Line:
@@ -129,7 +108,7 @@ def _columns(paths: list[EvidencePath], head: str, answer: str) -> dict[str, int
         for number, step in enumerate(path.steps, start=1):
             column[step.end] = max(number, column.get(step.end, 0))
     last = max((c for name, c in column.items() if name not in {head, answer}), default=0)
-    # The head and the answer keep the ends to themselves.
+    # No other entity shares a column with the head or the answer.
     return column | {head: 0, answer: last + 1}
 
 
@@ -169,7 +148,7 @@ def _mean(values: list[float]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 
-def _spread(
+def _bend_apart(
     routes: dict[_Line, list[_Place]], column_of: dict[_Place, int], height: dict[_Place, float]
 ) -> dict[_Line, list[Point]]:
     """Turns routes into points; facts that link the same entities directly are bent apart."""

@@ -1,4 +1,4 @@
-"""Pictures: the paths of an explanation with its prototypes, and the curves of a test set."""
+"""Pictures: an explanation with its paths and prototypes, and the curves of a report."""
 
 import textwrap
 import warnings
@@ -8,9 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from knowformer.errors import ConfigError, require_package
-from knowformer.explanation.check.curves import KINDS, MODES, Curve, FaithfulnessReport
-from knowformer.explanation.explanation import EvidenceKind, Explanation, same_decimals
-from knowformer.explanation.show.path_layout import PathLayout, PlacedFact, lay_out, shorten, smooth
+from knowformer.explanation.check.faithfulness_report import (
+    KINDS,
+    MODES,
+    FaithfulnessCurve,
+    FaithfulnessReport,
+)
+from knowformer.explanation.explanation import EvidenceKind, Explanation
+from knowformer.explanation.show.path_layout import PathLayout, PlacedFact, lay_out, smooth
+from knowformer.explanation.show.text import same_decimals, shorten
 from knowformer.plots.palette import BLUE, GREY, INK, ORANGE, PALE
 from knowformer.storage.atomic_files import atomic_path
 
@@ -25,7 +31,7 @@ FORMATS = (".svg", ".png", ".pdf")
 
 
 def check_picture(path: Path) -> None:
-    """Refuses a picture that could not be drawn, before any work is done.
+    """Checks that a picture can be drawn, before any work is done.
 
     Raises:
         ConfigError: the file's ending is none that matplotlib draws.
@@ -58,11 +64,11 @@ def _explanation_figure(explanation: Explanation) -> "Figure":
     left, right = below.subplots(1, 2)
     _draw_prototypes(left, explanation)
     _draw_losses(right, explanation)
-    here = explanation.standing
+    margin = explanation.standing
     question = f"{explanation.question()}  {explanation.labels.entity(explanation.answer)}"
     figure.suptitle(
         "\n".join(textwrap.wrap(question, round(11 * width))) + "\n"
-        f"rank {here.rank:,g} of {explanation.num_rivals + 1:,}, log-odds {here.log_odds:+.2f}",
+        f"rank {margin.rank:,g} of {explanation.num_rivals + 1:,}, log-odds {margin.log_odds:+.2f}",
         fontsize=11,
         color=INK,
         x=0.01,
@@ -82,7 +88,7 @@ def _draw_paths(axis: "Axes", explanation: Explanation, layout: PathLayout) -> N
     labels = explanation.labels
     most = max(fact.weight for fact in layout.facts)
     for fact in layout.facts:
-        _draw_fact(axis, fact, labels.relation(fact.relation), share=fact.weight / most)
+        _draw_fact(axis, fact, labels.relation(fact.relation), strength=fact.weight / most)
     ends = {explanation.asked_from: BLUE, explanation.answer: ORANGE}
     for name, (x, y) in layout.entities.items():
         color = ends.get(name, INK)
@@ -103,15 +109,15 @@ def _draw_paths(axis: "Axes", explanation: Explanation, layout: PathLayout) -> N
     axis.set_ylim(-lowest - 0.6, lowest + 0.6)
 
 
-def _draw_fact(axis: "Axes", fact: PlacedFact, relation: str, *, share: float) -> None:
+def _draw_fact(axis: "Axes", fact: PlacedFact, relation: str, *, strength: float) -> None:
     """Draws a smooth line through the fact's points, its arrow where the fact points to."""
     curve = smooth(fact.points)
     axis.plot(
         [x for x, _ in curve],
         [-y for _, y in curve],
         color=BLUE,
-        alpha=0.35 + 0.4 * share,
-        linewidth=0.8 + 4.0 * share,
+        alpha=0.35 + 0.4 * strength,
+        linewidth=0.8 + 4.0 * strength,
         solid_capstyle="round",
         zorder=1,
     )
@@ -168,7 +174,7 @@ def _draw_losses(axis: "Axes", explanation: Explanation) -> None:
     for entry in explanation.faithfulness:
         row = 2.6 * (len(names) // 2)
         axis.barh(row, entry.loss.log_odds, color=BLUE, height=0.8)
-        draws = [loss.log_odds for loss in entry.random]
+        draws = [drop.log_odds for drop in entry.random]
         axis.barh(row + 1, entry.random_log_odds, color=GREY, height=0.8)
         axis.plot(draws, [row + 1] * len(draws), "|", color=INK, markersize=7)
         names += [f"{entry.title}\n{entry.verdict}", "others at random"]
@@ -191,8 +197,8 @@ def draw_curves(report: FaithfulnessReport, path: Path) -> None:
 def _curves_figure(report: FaithfulnessReport) -> "Figure":
     from matplotlib.figure import Figure  # heavy, and an extra: loaded only to draw
 
-    found = {curve.evidence for curve in report.curves}
-    kinds: list[EvidenceKind] = [kind for kind in KINDS if kind in found]
+    drawn = {curve.evidence for curve in report.curves}
+    kinds: list[EvidenceKind] = [kind for kind in KINDS if kind in drawn]
     figure = Figure(figsize=(max(4.4, 3.7 * len(kinds)), 6.2), layout="constrained")
     axes = figure.subplots(2, max(1, len(kinds)), squeeze=False)
     for column, kind in enumerate(kinds):
@@ -210,21 +216,21 @@ def _curves_figure(report: FaithfulnessReport) -> "Figure":
     return figure
 
 
-def _draw_curve(axis: "Axes", curve: Curve, *, with_legend: bool) -> None:
-    does = "lost" if curve.mode == "deletion" else "gained"
+def _draw_curve(axis: "Axes", curve: FaithfulnessCurve, *, with_legend: bool) -> None:
+    verb = "lost" if curve.mode == "deletion" else "gained"
     sizes = [0, *(point.size for point in curve.points)]
     axis.plot(
         sizes, [0.0, *(p.random for p in curve.points)], color=GREY, marker="o", label="random"
     )
     axis.plot(sizes, [0.0, *(p.named for p in curve.points)], color=BLUE, marker="o", label="named")
-    # The interval is of the difference, so it is drawn about random plus difference.
+    # The interval is that of the difference, so it is drawn above random.
     low = [0.0, *(point.random + point.low for point in curve.points)]
     high = [0.0, *(point.random + point.high for point in curve.points)]
     axis.fill_between(sizes, low, high, color=BLUE, alpha=0.18, linewidth=0)
     axis.axhline(0, color=INK, linewidth=0.6)
     axis.set_title(f"{curve.evidence}, {curve.mode}", loc="left", fontsize=10)
     axis.set_xlabel("paths" if curve.evidence == "paths" else "entities", fontsize=9)
-    axis.set_ylabel(f"log-odds {does}", fontsize=9)
+    axis.set_ylabel(f"log-odds {verb}", fontsize=9)
     axis.tick_params(labelsize=8)
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)
@@ -240,7 +246,7 @@ def _bare(axis: "Axes", kept: str) -> None:
 
 @contextmanager
 def _drawing() -> Generator[None]:
-    """Names are text, never formulas; the same picture gets the same bytes."""
+    """Draws names as text, never as formulas, and the same picture as the same bytes."""
     from matplotlib import rc_context
 
     with (

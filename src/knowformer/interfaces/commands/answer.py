@@ -21,7 +21,7 @@ from knowformer.interfaces.console import (
     print_line,
 )
 from knowformer.interfaces.progress import Counting
-from knowformer.reasoner import Evidence, Reasoner
+from knowformer.reasoner import FactsFrom, Reasoner
 
 ONE, MANY, MISSING = "One question", "A file of questions", "The missing facts of a relation"
 
@@ -86,7 +86,7 @@ def command(
     graph: GraphOption = None,
     new_only: Annotated[bool, typer.Option("--new-only", help="Leave out known facts.")] = False,
     evidence: Annotated[
-        Evidence, typer.Option(help="Reason from all facts, or from training facts alone.")
+        FactsFrom, typer.Option(help="Reason from all facts, or from training facts alone.")
     ] = "all",
     samples: Annotated[
         int, typer.Option(metavar="N", help="Draws of the noise; more than 1 shows the spread.")

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from knowformer.errors import ConfigError
-from knowformer.explanation.check.curves import FaithfulnessReport
+from knowformer.explanation.check.faithfulness_report import FaithfulnessReport
 from knowformer.explanation.explainer import AsksFor
 from knowformer.explanation.explanation import Explanation
 from knowformer.explanation.find.evidence import NUM_PATHS, NUM_PROTOTYPES
@@ -24,7 +24,7 @@ from knowformer.interfaces.console import (
 )
 from knowformer.interfaces.progress import Counting
 from knowformer.interfaces.render.explanation import render_explanation, render_faithfulness
-from knowformer.reasoner import Evidence, Reasoner
+from knowformer.reasoner import FactsFrom, Reasoner
 
 ONE, MANY = "One answer: give all three names", "How far explanations can be trusted"
 
@@ -69,7 +69,7 @@ def command(
     ] = None,
     graph: GraphOption = None,
     evidence: Annotated[
-        Evidence, typer.Option(help="Reason from all facts, or from training facts alone.")
+        FactsFrom, typer.Option(help="Reason from all facts, or from training facts alone.")
     ] = "all",
     labels: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Readable names: id<TAB>name a line.")

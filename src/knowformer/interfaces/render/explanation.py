@@ -7,14 +7,20 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from knowformer.explanation.check.curves import KINDS, MODES, Curve, FaithfulnessReport, Measure
+from knowformer.explanation.check.faithfulness_report import (
+    KINDS,
+    MODES,
+    FaithfulnessCurve,
+    FaithfulnessReport,
+    Measure,
+)
 from knowformer.explanation.explanation import (
     EvidencePath,
     Explanation,
     mean_of,
     odds_left,
-    same_decimals,
 )
+from knowformer.explanation.show.text import same_decimals
 
 BAR_WIDTH = 12
 
@@ -173,7 +179,7 @@ def _curves_table(report: FaithfulnessReport, mode: str, measure: Measure) -> Ta
     return table
 
 
-def _add_curve(table: Table, curve: Curve) -> None:
+def _add_curve(table: Table, curve: FaithfulnessCurve) -> None:
     for number, point in enumerate(curve.points):
         last = number == len(curve.points) - 1
         table.add_row(

@@ -1,34 +1,17 @@
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
-import torch
 
-from knowformer.data.dataset import Dataset
-from knowformer.errors import ConfigError
-from knowformer.explanation.check.benchmark import measure_test_set
-from knowformer.explanation.check.curves import (
-    ENTITY_COUNTS,
+from knowformer.explanation.check.curves import ENTITY_COUNTS, PATH_COUNTS, CurveCollector
+from knowformer.explanation.check.faithfulness import Removal, score_margin
+from knowformer.explanation.check.faithfulness_report import (
     KINDS,
     MEASURES,
     MODES,
-    PATH_COUNTS,
     FaithfulnessReport,
 )
-from knowformer.explanation.show.picture import draw_curves
-from knowformer.model.config import ModelConfig
-from knowformer.model.knowformer import KnowFormer, initialize
-
-
-def measure(ring: Dataset, count: int, seed: int = 0) -> FaithfulnessReport:
-    config = ModelConfig(hidden_dim=16, num_layers=1, num_heads=4)
-    model = KnowFormer(config, 2 * len(ring.relations))
-    initialize(model, generator=torch.Generator().manual_seed(0))
-    return measure_test_set(model, ring, count, seed=seed, num_draws=2)
-
-
-@pytest.fixture(scope="module")
-def report(ring: Dataset) -> FaithfulnessReport:
-    return measure(ring, 4)
+from knowformer.explanation.find.evidence import EvidenceFinder
+from knowformer.graph.knowledge_graph import KnowledgeGraph
 
 
 def test_a_report_has_every_curve_at_every_size(report: FaithfulnessReport) -> None:
@@ -47,28 +30,37 @@ def test_a_report_has_every_curve_at_every_size(report: FaithfulnessReport) -> N
     assert kinds <= set(KINDS)
 
 
-def test_measuring_twice_gives_the_same_curves_and_another_seed_other_facts(
-    report: FaithfulnessReport, ring: Dataset
+def test_curves_of_one_prediction_are_its_drops_and_gains(
+    family: KnowledgeGraph, finder: Callable[..., EvidenceFinder]
 ) -> None:
-    assert measure(ring, 4).curves == report.curves
-    assert measure(ring, 4, seed=1).curves != report.curves
+    bound = finder(family, seed=2)
+    prediction = bound.prediction(family.entities.id("eve"), 0, family.entities.id("bob"))
+    collector = CurveCollector(bound, num_draws=2, seed=0)
+    collector.add(prediction)
+    evidence = bound.find(prediction)
+    before = score_margin(evidence.trace.scores, prediction)
+    removal = Removal(bound.tracer, evidence.graph, prediction)
+    curves = {(c.evidence, c.mode, c.measure): c.points for c in collector.curves()}
+    assert collector.ranks == [before.rank]
+    for kind in KINDS:
+        first = evidence.pieces(kind, 1)
+        lost = curves[kind, "deletion", "log_odds"][0]
+        assert lost.pieces == len(first)
+        expected = before.log_odds - removal.without(kind, first).log_odds
+        assert lost.named == pytest.approx(expected)
+        gained = curves[kind, "insertion", "reciprocal_rank"][0]
+        alone, nothing = removal.alone(kind, first), removal.alone(kind, [])
+        assert gained.named == pytest.approx(1 / alone.rank - 1 / nothing.rank)
 
 
-def test_no_more_is_explained_than_there_is(ring: Dataset) -> None:
-    assert measure(ring, 1000).num_predictions == 2 * len(ring.test.facts)
-
-
-def test_at_least_one_prediction_is_asked_for(ring: Dataset) -> None:
-    with pytest.raises(ConfigError, match="positive number of predictions, got 0"):
-        measure(ring, 0)
-
-
-def test_a_report_becomes_json_a_table_and_a_picture(
-    report: FaithfulnessReport, tmp_path: Path
+def test_a_kind_without_evidence_has_no_curves(
+    family: KnowledgeGraph, finder: Callable[..., EvidenceFinder]
 ) -> None:
-    assert FaithfulnessReport.model_validate_json(report.model_dump_json()) == report
-    assert len(report.to_pandas()) == sum(len(curve.points) for curve in report.curves)
-    assert report.verdicts()[0].startswith("The facts of 5 paths ")
-    assert report.verdicts()[-1].startswith("the 10 most attended entities ")
-    draw_curves(report, tmp_path / "curves.svg")
-    assert b"<!-- paths, deletion -->" in (tmp_path / "curves.svg").read_bytes()
+    bound = finder(family, seed=2, attention=False)
+    collector = CurveCollector(bound, num_draws=1, seed=0)
+    assert collector.curves() == []
+    collector.add(bound.prediction(family.entities.id("eve"), 0, family.entities.id("bob")))
+    assert {curve.evidence for curve in collector.curves()} == {"paths"}
+    collector.add(bound.prediction(family.entities.id("eve"), 0, family.entities.id("zoe")))
+    assert len(collector.ranks) == 2
+    assert {curve.num_predictions for curve in collector.curves()} == {1}

@@ -5,37 +5,29 @@ import numpy as np
 import pytest
 import torch
 
-from knowformer.explanation.check.faithfulness import RandomEvidence, Removal, measure, standing
-from knowformer.explanation.explanation import (
-    Loss,
-    Standing,
-    odds_left,
-    same_decimals,
-    verdict_on,
+from knowformer.explanation.check.faithfulness import (
+    RandomEvidence,
+    Removal,
+    check_evidence,
+    measure,
+    score_margin,
 )
+from knowformer.explanation.explanation import ScoreMargin
 from knowformer.explanation.find.evidence import EvidenceFinder
 from knowformer.explanation.find.evidence_graph import EvidenceGraph
-from knowformer.explanation.find.tracing import Prediction
+from knowformer.explanation.find.prediction import Prediction
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 
 
-def test_standing_counts_rivals_alone() -> None:
+def test_a_margin_counts_competitors_alone() -> None:
     scores = torch.tensor([2.0, 9.0, 1.0, 1.0, 0.0])
-    rivals = torch.tensor([True, False, False, True, True])  # 1 is a known answer
-    here = standing(scores, Prediction(head=4, relation=0, answer=2, rivals=rivals))
+    competitors = torch.tensor([True, False, False, True, True])  # 1 is a known answer
+    here = score_margin(scores, Prediction(head=4, relation=0, answer=2, competitors=competitors))
     assert here.score == 1.0
     assert here.rank == 2.5  # behind 0, even with 3, before 4
     expected = 1.0 - math.log(math.exp(2.0) + math.exp(1.0) + 1.0)
     assert here.log_odds == pytest.approx(expected)
     assert here.probability == pytest.approx(1 / (1 + math.exp(-expected)))
-
-
-def test_a_loss_is_positive_where_the_answer_does_worse() -> None:
-    before = Standing(score=2.0, log_odds=1.0, probability=0.7, rank=1.0)
-    after = Standing(score=0.5, log_odds=-1.0, probability=0.3, rank=4.0)
-    loss = Loss.between(before, after)
-    assert (loss.score, loss.log_odds, loss.rank) == (1.5, 2.0, 3.0)
-    assert loss.probability == pytest.approx(0.4)
 
 
 def test_random_evidence_is_as_near_and_never_what_was_named() -> None:
@@ -75,7 +67,7 @@ def test_removing_nothing_changes_nothing(
     removal: tuple[Removal, EvidenceGraph, EvidenceFinder, Prediction],
 ) -> None:
     remove, graph, found, prediction = removal
-    before = standing(found.tracer.score(prediction, graph.edges), prediction)
+    before = score_margin(found.tracer.score(prediction, graph.edges), prediction)
     everyone = range(graph.num_entities)
     for after in (
         remove.without_facts([]),
@@ -93,12 +85,12 @@ def test_removing_nothing_changes_nothing(
 def test_measuring_removes_the_named_once_and_others_as_often_as_drawn() -> None:
     asked: list[list[int]] = []
 
-    def ask(pieces: object) -> Standing:
+    def ask(pieces: object) -> ScoreMargin:
         asked.append(list(pieces))  # pyright: ignore[reportArgumentType]
         log_odds = -3.0 if asked[-1] == [0, 1] else 0.5
-        return Standing(score=0.0, log_odds=log_odds, probability=0.5, rank=1.0)
+        return ScoreMargin(score=0.0, log_odds=log_odds, probability=0.5, rank=1.0)
 
-    before = Standing(score=0.0, log_odds=1.0, probability=0.7, rank=1.0)
+    before = ScoreMargin(score=0.0, log_odds=1.0, probability=0.7, rank=1.0)
     found = measure(
         "paths",
         [0, 1],
@@ -119,34 +111,35 @@ def test_measuring_removes_the_named_once_and_others_as_often_as_drawn() -> None
     )
 
 
-@pytest.mark.parametrize(
-    ("lost", "at_random", "beats_random", "verdict"),
-    [
-        (3.0, 0.1, True, "carry the answer"),
-        (3.0, 2.5, True, "contribute"),  # others cost nearly as much
-        (0.3, -0.1, True, "contribute"),
-        (0.004, -0.001, True, "hardly matter"),
-        (-0.5, -3.0, True, "hardly matter"),  # the answer does better without it
-        (3.0, 0.1, False, "are no better than random"),
-    ],
-)
-def test_a_verdict_tells_what_carries_an_answer_from_what_hardly_matters(
-    lost: float, at_random: float, beats_random: bool, verdict: str
+def test_every_kind_is_removed_by_what_it_is_made_of(
+    removal: tuple[Removal, EvidenceGraph, EvidenceFinder, Prediction],
 ) -> None:
-    assert verdict_on(lost, at_random, beats_random=beats_random) == verdict
+    remove, graph, _, prediction = removal
+    assert remove.without("paths", [0, 1]) == remove.without_facts([0, 1])
+    assert remove.alone("paths", [0, 1]) == remove.with_facts_alone([0, 1])
+    for kind in ("prototypes", "attended"):
+        assert remove.without(kind, [0, 1]) == remove.without_attending([0, 1])
+        assert remove.alone(kind, [0, 1]) == remove.attending_alone([0, 1])
+        assert RandomEvidence.of(kind, graph, prediction).never == prediction.answer
+    assert len(RandomEvidence.of("paths", graph, prediction).nearness) == graph.num_facts
 
 
-@pytest.mark.parametrize(
-    ("lost", "left"),
-    [(0.0, "100.0 %"), (0.004, "99.6 %"), (1.0, "37 %"), (-1.0, "272 %"), (6.0, "0.2 %")],
-)
-def test_odds_left_are_exact_where_that_matters(lost: float, left: str) -> None:
-    assert odds_left(lost) == left
-    assert odds_left(-1e9).endswith("%")
-
-
-def test_numbers_of_a_column_have_the_same_decimals() -> None:
-    assert same_decimals([0.0214, 0.002, 0.00957]) == ["0.0214", "0.0020", "0.0096"]
-    assert same_decimals([123.4, 7.0]) == ["123", "7"]
-    assert same_decimals([0.0]) == ["0.000"]
-    assert same_decimals([]) == []
+def test_paths_and_prototypes_are_checked_where_there_are_any(
+    family: KnowledgeGraph, finder: Callable[..., EvidenceFinder]
+) -> None:
+    bound = finder(family, seed=2)
+    for name, expected in (("bob", {"paths", "prototypes"}), ("zoe", {"prototypes"})):
+        prediction = bound.prediction(family.entities.id("eve"), 0, family.entities.id(name))
+        evidence = bound.find(prediction)
+        before = score_margin(evidence.trace.scores, prediction)
+        remove = Removal(bound.tracer, evidence.graph, prediction)
+        checks = check_evidence(
+            evidence, remove, before=before, num_draws=3, random=np.random.default_rng(0)
+        )
+        assert {check.evidence for check in checks} == expected
+        for check in checks:
+            pieces = evidence.pieces(check.evidence)
+            assert check.size == len(pieces)
+            after = remove.without(check.evidence, pieces)
+            assert check.loss.log_odds == pytest.approx(before.log_odds - after.log_odds)
+            assert len(check.random) == 3

@@ -3,9 +3,10 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from knowformer.explanation.find.evidence_graph import UNREACHED, EvidenceGraph
+from knowformer.explanation.find.evidence_graph import EvidenceGraph
 from knowformer.graph.adjacency import Adjacency
 from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.graph.traversal import UNREACHED
 
 
 def edge_set(graph: EvidenceGraph, facts: list[int]) -> set[tuple[int, int, int]]:

@@ -1,13 +1,12 @@
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowformer.explanation.explanation import EvidencePath, Loss, Step
-from knowformer.explanation.show.path_layout import lay_out, shorten, smooth
+from knowformer.explanation.explanation import EvidencePath, ScoreDrop, Step
+from knowformer.explanation.show.path_layout import lay_out, smooth
 
-NO_LOSS = Loss(score=0.0, log_odds=0.0, probability=0.0, rank=0.0)
+NO_DROP = ScoreDrop(score=0.0, log_odds=0.0, probability=0.0, rank=0.0)
 
 
 def path(*names: str, weight: float = 1.0, relation: str = "r") -> EvidencePath:
@@ -15,7 +14,7 @@ def path(*names: str, weight: float = 1.0, relation: str = "r") -> EvidencePath:
         Step(start=one, relation=relation, end=other, backwards=False)
         for one, other in pairwise(names)
     ]
-    return EvidencePath(steps=steps, weight=weight, loss=NO_LOSS)
+    return EvidencePath(steps=steps, weight=weight, loss=NO_DROP)
 
 
 def test_the_head_stands_left_the_answer_right_the_rest_between() -> None:
@@ -60,25 +59,3 @@ def test_without_paths_head_and_answer_stand_alone() -> None:
     layout = lay_out([], "h", "t")
     assert set(layout.entities) == {"h", "t"}
     assert layout.facts == []
-
-
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        ("isa", "isa"),
-        ("interacts_with", "interacts with"),
-        ("body_part_organ_or_component", "body part organ\nor component"),
-        ("neuroreactive_substance_or_biogenic_amine", "neuroreactive …\namine"),
-        ("release date s - film release region", "release date s …\nregion"),
-        ("x" * 60, "x" * 16 + "\nxxx … xxxxxxxxx"),
-    ],
-)
-def test_long_names_are_shortened_readably(name: str, shown: str) -> None:
-    assert shorten(name, 16) == shown
-
-
-@given(st.text(max_size=80), st.integers(4, 30), st.integers(1, 3))
-def test_shortened_names_fit(name: str, width: int, lines: int) -> None:
-    assert all(len(line) <= max(width, 1) for line in shorten(name, width, lines).split("\n")) or (
-        not name.strip()
-    )

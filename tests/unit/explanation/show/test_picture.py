@@ -5,18 +5,24 @@ from pathlib import Path
 import pytest
 
 from knowformer.errors import ConfigError, MissingPackageError, StorageError
+from knowformer.explanation.check.faithfulness_report import (
+    CurvePoint,
+    FaithfulnessCurve,
+    FaithfulnessReport,
+)
 from knowformer.explanation.explanation import (
-    Attended,
+    AttendedEntity,
     EvidencePath,
     Explanation,
     Faithfulness,
-    Loss,
-    Standing,
+    ScoreDrop,
+    ScoreMargin,
     Step,
 )
 from knowformer.explanation.show import picture
 
-LOSS = Loss(score=1.0, log_odds=1.5, probability=0.1, rank=2.0)
+DROP = ScoreDrop(score=1.0, log_odds=1.5, probability=0.1, rank=2.0)
+PROTOTYPE = AttendedEntity(entity="p", influence=0.1, attention=1.2)
 
 
 def explanation(*, with_evidence: bool) -> Explanation:
@@ -26,19 +32,19 @@ def explanation(*, with_evidence: bool) -> Explanation:
         relation="likes $x_1$",
         tail="t",
         asks_for="tail",
-        standing=Standing(score=1.0, log_odds=0.5, probability=0.6, rank=1.0),
+        standing=ScoreMargin(score=1.0, log_odds=0.5, probability=0.6, rank=1.0),
         num_rivals=9,
         fact_hidden=False,
-        paths=[EvidencePath(steps=[step], weight=2.0, loss=LOSS)] if with_evidence else [],
+        paths=[EvidencePath(steps=[step], weight=2.0, loss=DROP)] if with_evidence else [],
         no_paths=None if with_evidence else "No path of facts leads from h to t.",
-        prototypes=[Attended(entity="p", influence=0.1, attention=1.2)] if with_evidence else [],
+        prototypes=[PROTOTYPE] if with_evidence else [],
         attended=[],
         heads=[],
         no_prototypes=None if with_evidence else "This model has no attention.",
-        without_attention=LOSS if with_evidence else None,
+        without_attention=DROP if with_evidence else None,
         faithfulness=[
             Faithfulness(
-                evidence="paths", size=1, loss=LOSS, random=[LOSS, LOSS], verdict="contribute"
+                evidence="paths", size=1, loss=DROP, random=[DROP, DROP], verdict="contribute"
             )
         ]
         if with_evidence
@@ -64,6 +70,31 @@ def test_an_explanation_is_drawn(tmp_path: Path, ending: str, with_evidence: boo
         picture.draw_explanation(explanation(with_evidence=with_evidence), path)
         assert path.read_bytes() == content
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_curves_are_drawn(tmp_path: Path) -> None:
+    points = [
+        CurvePoint(size=n, pieces=n, named=n, random=0.0, difference=n, low=0.0, high=n + 1)
+        for n in (1, 2, 5)
+    ]
+    curve = FaithfulnessCurve(
+        evidence="paths", mode="deletion", measure="log_odds", num_predictions=4, points=points
+    )
+    report = FaithfulnessReport(
+        dataset="ring",
+        num_predictions=4,
+        num_draws=2,
+        confidence=0.95,
+        mean_reciprocal_rank=0.5,
+        curves=[curve],
+        seconds=1.0,
+        seconds_per_explanation=0.1,
+        command=None,
+    )
+    picture.draw_curves(report, tmp_path / "curves.svg")
+    assert b"<!-- paths, deletion -->" in (tmp_path / "curves.svg").read_bytes()
+    picture.draw_curves(report.model_copy(update={"curves": []}), tmp_path / "none.svg")
+    assert b"<!-- paths, deletion -->" not in (tmp_path / "none.svg").read_bytes()
 
 
 def test_another_ending_is_refused_before_any_work(tmp_path: Path) -> None:

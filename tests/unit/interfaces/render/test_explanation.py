@@ -14,6 +14,7 @@ from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.interfaces.render.explanation import render_explanation, render_faithfulness
 from knowformer.model.config import ModelConfig
 from knowformer.model.knowformer import KnowFormer, initialize
+from knowformer.queries.known_answers import KnownAnswers
 
 SMALL = ModelConfig(hidden_dim=8, num_heads=2, num_layers=1, num_value_hops=2)
 
@@ -37,7 +38,8 @@ def small_model(num_relations: int) -> KnowFormer:
 def test_an_explanation_shows_its_paths_in_readable_names(
     family: KnowledgeGraph, shown: Callable[[object], str]
 ):
-    finder = EvidenceFinder(small_model(len(family.relations)), family, family.facts, seed=0)
+    model, known = small_model(len(family.relations)), KnownAnswers.of(family)
+    finder = EvidenceFinder(model, family, known, seed=0)
     labels = Labels({"bob": "Bob [Smith]"}, {"mother_of": "is mother of"})
     explanation = Explainer(finder, labels=labels, seed=0).explain("eve", "mother_of", "bob")
     text = shown(render_explanation(explanation))

@@ -148,6 +148,21 @@ def test_what_is_not_a_number_comes_out_wherever_it_does_of_the_reference(
     assert is_noticed.get("first", True) or "states" not in inputs
 
 
+@each_compiled
+@each_with_kernel
+def test_one_call_leaves_nothing_behind_for_the_next(
+    backend: Backend, operation: Operation
+) -> None:
+    """Kernels keep their scratch from call to call; what is in it must not matter."""
+    large, small = view_of(random_edges(2 * BLOCK + 1, 200)), view_of(edges_of("random"))
+    inputs, poison = draw_inputs(operation, small), draw_inputs(operation, large)
+    poison = {name: torch.full_like(tensor, torch.nan) for name, tensor in poison.items()}
+    before = outputs_and_gradients(operation, backend, inputs, small)
+    outputs_and_gradients(operation, backend, poison, large)
+    for name, value in outputs_and_gradients(operation, backend, inputs, small).items():
+        assert torch.equal(value, before[name]), name
+
+
 # ---- bits ----------------------------------------------------------------------------------------
 
 

@@ -7,13 +7,13 @@ from threading import Barrier
 
 import pytest
 import torch
-from knowformer.model.slices import slice_size
 from torch import Tensor
 
 from knowformer import ModelConfig, Reasoner, RunConfig, TrainingConfig, train
 from knowformer.data.dataset import Dataset, Split, TrainingSplits
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.model.knowformer import KnowFormer, initialize
+from knowformer.model.micro_batches import micro_batch_size
 from knowformer.queries.query import QueryBatch
 from knowformer.scoring.scorer import Scorer
 from knowformer.training.config import LossName
@@ -40,9 +40,9 @@ class WatchedTrainer(Trainer):
 
 @pytest.fixture(scope="module")
 def graph(random_graph: Callable[..., KnowledgeGraph]) -> KnowledgeGraph:
-    """Large enough that a batch is cut into more slices than there are threads."""
+    """Large enough that a batch is cut into more micro-batches than there are threads."""
     made = random_graph(num_entities=2000, num_facts=3000)
-    assert slice_size(BATCH_SIZE, len(made.entities), MODEL.hidden_dim) <= BATCH_SIZE // 4
+    assert micro_batch_size(BATCH_SIZE, len(made.entities), MODEL.hidden_dim) <= BATCH_SIZE // 4
     return made
 
 

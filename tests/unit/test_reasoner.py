@@ -25,7 +25,9 @@ def reasoner(ring: Dataset) -> Reasoner:
     """Weights as they are drawn: what is told apart here, training would not change."""
     model = KnowFormer(SMALL, num_with_inverses(len(ring.relations)))
     initialize(model, generator=generator(0, "init"))
-    return Reasoner(Bundle(Path("run"), CONFIG, ring, model.eval()), ring.test.graph, threads=1)
+    return Reasoner(
+        Bundle(Path("run"), CONFIG, ring, model.eval(), "softmax"), ring.test.graph, threads=1
+    )
 
 
 def answers_on(reasoner: Reasoner, relation: str) -> list[Answers]:

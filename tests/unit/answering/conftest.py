@@ -11,6 +11,7 @@ from knowformer.data.labels import Labels
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.model.config import ModelConfig
 from knowformer.model.knowformer import KnowFormer, initialize
+from knowformer.queries.known_answers import KnownAnswers
 
 SMALL = ModelConfig(hidden_dim=8, num_heads=2, num_layers=1, num_value_hops=2)
 
@@ -25,7 +26,7 @@ def build_answerer() -> Callable[..., Answerer]:
         return Answerer(
             model,
             graph,
-            known_facts=graph.facts,
+            known=KnownAnswers.of(graph),
             calibrator=Calibrator(None, "softmax", graph.relations),
             labels=labels or Labels(),
             seed=seed,

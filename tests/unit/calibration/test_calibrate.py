@@ -38,7 +38,7 @@ def test_it_fits_to_validation_facts_and_the_number_of_test_facts(
 ) -> None:
     valid = dataset.for_training().valid
     scorer = Scorer(model, valid.graph, seed=3)
-    expected = fit_calibration(scorer, valid, own="softmax", seed=3, num_test_facts=4)
+    expected = fit_calibration(scorer, valid, link="softmax", seed=3, num_test_facts=4)
     assert calibrate_model(model, dataset, link="softmax", seed=3) == expected
 
 
@@ -48,7 +48,7 @@ def test_test_facts_of_another_graph_do_not_count(model: KnowFormer, dataset: Da
     other = replace(dataset, test=replace(dataset.test, graph=elsewhere))
     valid = dataset.for_training().valid
     scorer = Scorer(model, valid.graph, seed=3)
-    expected = fit_calibration(scorer, valid, own="sigmoid", seed=3, num_test_facts=0)
+    expected = fit_calibration(scorer, valid, link="sigmoid", seed=3, num_test_facts=0)
     assert calibrate_model(model, other, link="sigmoid", seed=3) == expected
 
 

@@ -166,7 +166,7 @@ def test_an_answer_inside_the_view_is_ranked_among_what_is_seen():
 
 
 def test_an_answer_outside_the_view_ranks_below_it_tied_with_all_others_outside():
-    # Entity 0 is asked for; 2 and 5 are outside too. In the second query 5 is known, in the third 3.
+    # Entity 0 is asked for; 2 and 5 are outside too. The second query knows 5, the third 3.
     known = (torch.tensor([1, 2]), torch.tensor([5, 3]))
     ranks = filtered_ranks(RAGGED, known, torch.arange(3), torch.zeros(3, dtype=torch.long))
     assert ranks.optimistic.tolist() == [4.0, 4.0, 3.0]

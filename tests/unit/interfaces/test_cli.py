@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 import knowformer
-from knowformer.interfaces import cli
+from knowformer.interfaces import cli, entry
 
 
 def test_every_command_has_help():
@@ -30,8 +30,8 @@ def test_a_mistake_ends_in_one_sentence_and_code_two(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setattr(sys, "argv", ["knowformer", "datasets", "get", "nation"])
-    monkeypatch.setattr(cli, "keep_freed_memory", lambda: None)  # of this process it is not ours
-    monkeypatch.setattr(cli, "_show_log", lambda: None)
+    monkeypatch.setattr(entry, "keep_freed_memory", lambda: None)  # of this process it is not ours
+    monkeypatch.setattr(entry, "_show_log", lambda: None)
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == 2

@@ -3,10 +3,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from knowformer.errors import DataError
 from knowformer.explanation.find import tracing
 from knowformer.explanation.find.evidence import EvidenceFinder
-from knowformer.explanation.find.tracing import find_rivals
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.kernels.interface import QueryView
@@ -163,19 +161,3 @@ def test_a_graph_without_facts_is_traced(finder: Finder) -> None:
     evidence = found.find(found.prediction(0, 0, 1))
     assert evidence.paths == []
     assert evidence.trace.hops.shape == (4, 0)
-
-
-def test_rivals_are_the_candidates_that_are_not_known() -> None:
-    known = torch.tensor([False, True, True, False])
-    assert find_rivals(known, 1).tolist() == [True, False, False, True]
-    assert find_rivals(known, 0).tolist() == [False, False, False, True]
-
-
-def test_where_every_candidate_is_known_all_others_are_rivals() -> None:
-    assert find_rivals(torch.ones(3, dtype=torch.bool), 1).tolist() == [True, False, True]
-    assert find_rivals(torch.tensor([True, False, True]), 1).tolist() == [True, False, True]
-
-
-def test_a_lone_entity_has_no_rivals() -> None:
-    with pytest.raises(DataError, match="at least two entities"):
-        find_rivals(torch.zeros(1, dtype=torch.bool), 0)

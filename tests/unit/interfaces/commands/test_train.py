@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 from knowformer.errors import BundleError, ConfigError
 from knowformer.interfaces.cli import app
 from knowformer.interfaces.commands.train import _tell_recommended
-from knowformer.training.config import build_config
+from knowformer.training.settings_file import build_config
 
 
 def test_a_graph_or_a_run_to_go_on_with_is_needed(tmp_path: Path):

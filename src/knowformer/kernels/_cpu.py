@@ -9,7 +9,7 @@ would otherwise have to sum over all edges again.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 from jaxtyping import Float
@@ -190,7 +190,7 @@ def _contiguous(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 def _once_differentiable(backward: Backward) -> Backward:
     """Refuses second derivatives, which no kernel has; torch's own decorator loses the type."""
-    return once_differentiable(backward)
+    return cast("Backward", once_differentiable(backward))
 
 
 class _NoGradient:

@@ -64,35 +64,34 @@ class Kernel:
         if Kernel.is_checked:
             check_call(self._name, values, **self._sizes)
         addresses: list[float] = []
-        for number, argument in enumerate(self._arguments):
+        for argument in self._arguments:
             value = values.get(argument.name)
             if argument.mark == "scratch":
-                addresses.append(self._scratch_address(number, values))
+                addresses.append(self._scratch_address(argument, values))
             elif isinstance(value, Tensor):
                 addresses.append(value.data_ptr())
             else:
                 addresses.append(0 if value is None else value)
         self._call(*addresses)
 
-    def _scratch_address(self, number: int, values: dict[str, Any]) -> int:
+    def _scratch_address(self, argument: Argument, values: dict[str, Any]) -> int:
         """Returns where an array of scratch is: each thread keeps its own from call to call."""
-        kept: dict[int, Tensor] = self._kept.__dict__
-        argument, scratch = self._arguments[number], kept.get(number)
-        count = self._fixed.get(number)
+        kept: dict[str, Tensor] = self._kept.__dict__
+        name, scratch = argument.name, kept.get(argument.name)
+        count = self._fixed.get(name)
         if count is None:
             count = size_of(argument.size, {**values, **self._sizes}) * argument.lanes(self._sizes)
         if scratch is None or len(scratch) < count:
-            scratch = kept[number] = torch.empty(count, dtype=DTYPES[argument.kind])
+            scratch = kept[name] = torch.empty(count, dtype=DTYPES[argument.kind])
         return scratch.data_ptr()
 
 
-def _fixed_sizes(arguments: Sequence[Argument], sizes: dict[str, int]) -> dict[int, int]:
-    """Elements of the scratch arrays whose size no call changes, by the argument's number."""
-    names = set(sizes)
+def _fixed_sizes(arguments: Sequence[Argument], sizes: dict[str, int]) -> dict[str, int]:
+    """Elements of the scratch arrays whose size no call changes."""
     return {
-        number: size_of(argument.size, sizes) * argument.lanes(sizes)
-        for number, argument in enumerate(arguments)
-        if argument.mark == "scratch" and names_in(argument.size) <= names
+        argument.name: size_of(argument.size, sizes) * argument.lanes(sizes)
+        for argument in arguments
+        if argument.mark == "scratch" and names_in(argument.size) <= set(sizes)
     }
 
 

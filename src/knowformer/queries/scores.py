@@ -36,7 +36,7 @@ class Scores:
     def table(self) -> Float[Tensor, "B W"]:
         """A row per query, a column per candidate; -inf where a query has fewer than others."""
         if self.entities is None:
-            return self.values.view(len(self), -1)
+            return self.values.view(len(self), self.num_entities)
         table = self.values.new_full((len(self), self._num_columns), -torch.inf)
         table[self._row, self._column] = self.values
         return table

@@ -2,8 +2,9 @@
 
     python benchmarks/measure.py --graph wn18rr_v1 --backend cpu --threads 1
 
-Prints one line of JSON: milliseconds per query of a training step (forward, loss, backward, Adam)
-and of evaluation, as median and quartiles over repeats, the share of each kernel, and peak memory.
+Prints one line of JSON: milliseconds per query of a training step (forward, loss, backward, Adam),
+of evaluation and of a single question, as median and quartiles over repeats, each kernel's part,
+and peak memory.
 """
 
 import argparse
@@ -33,7 +34,7 @@ from knowformer.training.settings_file import build_config
 WARM_UPS = 2
 
 
-def spread(milliseconds: list[float]) -> dict[str, float]:
+def quartiles(milliseconds: list[float]) -> dict[str, float]:
     """Median and quartiles."""
     low, middle, high = statistics.quantiles(milliseconds, n=4)
     return {"median": middle, "first_quartile": low, "third_quartile": high}
@@ -58,7 +59,7 @@ def repeat(
         queries += done
         if len(samples) >= 2 and time.perf_counter() - started > max_seconds:
             break
-    return {**spread(samples), "repeats": len(samples)}, time.perf_counter() - started, queries
+    return {**quartiles(samples), "repeats": len(samples)}, time.perf_counter() - started, queries
 
 
 TIMES: Counter[str] = Counter()
@@ -140,6 +141,24 @@ def evaluation(dataset: Dataset, model: Any, arguments: argparse.Namespace) -> C
     return score
 
 
+def single_questions(
+    dataset: Dataset, model: Any, arguments: argparse.Namespace
+) -> Callable[[], int]:
+    """Returns a function that asks one question on the training graph, another each time."""
+    facts = dataset.valid.facts
+    scorer = Scorer(model, dataset.train.graph, seed=0, threads=arguments.threads)
+    turn = 0
+
+    def ask() -> int:
+        nonlocal turn
+        fact = facts[turn % len(facts)]
+        turn += 1
+        scorer.score(fact[:1], fact[1:2])
+        return 1
+
+    return ask
+
+
 def main() -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser()
@@ -179,6 +198,8 @@ def main() -> None:
             score, arguments.repeats, arguments.max_seconds
         )
         result["evaluate_pieces_ms"] = pieces(seconds, queries, arguments.threads)
+        ask = single_questions(dataset, step.model, arguments)  # type: ignore[attr-defined]
+        result["question_ms"], _, _ = repeat(ask, 2 * arguments.repeats, arguments.max_seconds / 4)
     print(json.dumps(result))
 
 

@@ -123,6 +123,7 @@ def show(case: dict[str, Any]) -> None:
         f"{case['graph']:14} D={case['width']:<3} {case['backend']:9} {case['threads']} thread(s)  "
         f"train {1e3 / train:8.1f} q/s ({case['train_limit_share']:.2f} of limit)  "
         f"evaluate {1e3 / evaluate:8.1f} q/s ({case['evaluate_limit_share']:.2f} of limit)  "
+        f"question {case['question_ms']['median']:7.1f} ms  "
         f"{case['peak_memory_gb']:.2f} GB (predicted {case['predicted_memory_gb']:.2f})",
         flush=True,
     )

@@ -21,6 +21,7 @@ from matplotlib.figure import Figure
 
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.vocabulary import Vocabulary
+from knowformer.kernels.interface import QueryView
 from knowformer.model.config import ModelConfig
 from knowformer.model.knowformer import KnowFormer, initialize
 from knowformer.model.noise import identity_noise
@@ -71,14 +72,15 @@ def measure(num_entities: int, num_edges: int) -> dict[str, Any]:
     model = KnowFormer(ModelConfig(), 2 * NUM_RELATIONS)
     initialize(model, generator=generator(0, "init"))
     noise = identity_noise(model.config, graph.entity_keys, seed=0)
-    edges, query = graph.adjacency.edges, torch.tensor([0])
+    query = torch.tensor([0])
+    view = QueryView.whole(graph.adjacency.edges, query)
 
     def forward() -> None:
         with torch.inference_mode():
-            model(edges, query, query, identity_noise=noise)
+            model(view, query, identity_noise=noise)
 
     def backward() -> None:
-        model(edges, query, query, identity_noise=noise).square().mean().backward()
+        model(view, query, identity_noise=noise).square().mean().backward()
 
     case = {
         "entities": num_entities,

@@ -14,12 +14,10 @@ changes their order.
 from typing import Literal
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
-from knowformer.graph.inverse import base_relation, is_inverse
-from knowformer.graph.vocabulary import Vocabulary
+from knowformer.graph.inverse import Side
 from knowformer.scoring.link import LinkFunction
 
 FORMAT_VERSION = 1
@@ -33,7 +31,6 @@ EVENT = (
     "facts as the validation facts are."
 )
 
-Side = Literal["head", "tail"]
 CurveKind = Literal["line", "steps"]
 
 
@@ -123,13 +120,6 @@ class Calibration(BaseModel):
         for number, name in enumerate(COEFFICIENTS):
             log_odds = log_odds + self.coefficients[name] * columns[..., number]
         return log_odds
-
-
-def asked_relation(relation: int, relations: Vocabulary) -> tuple[str, Side]:
-    """Returns the name of a relation id, and the side of a fact that it asks for."""
-    number = torch.tensor(relation)
-    side: Side = "head" if bool(is_inverse(number, len(relations))) else "tail"
-    return relations.names[int(base_relation(number, len(relations)))], side
 
 
 def feature_columns(

@@ -7,8 +7,9 @@ import numpy as np
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from knowformer.calibration.calibration import Calibration, asked_relation
+from knowformer.calibration.calibration import Calibration
 from knowformer.calibration.features import QueryFeatures
+from knowformer.graph.inverse import asked_relation
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.scoring.link import LinkFunction, log_probabilities
 

@@ -6,9 +6,10 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import BaseModel, ConfigDict
 
-from knowformer.calibration.calibration import Calibration, FittedOn, asked_relation
+from knowformer.calibration.calibration import Calibration, FittedOn
 from knowformer.calibration.sample import CalibrationSample, ScoresQueries, sample_candidates
 from knowformer.data.dataset import Split
+from knowformer.graph.inverse import asked_relation
 from knowformer.graph.vocabulary import Vocabulary
 
 BINS = 15  # of equal width, as in Guo et al., 2017

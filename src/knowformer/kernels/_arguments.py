@@ -275,8 +275,11 @@ def check_call(kernel: str, values: Mapping[str, Tensor | float | None], **sizes
         sizes: D, C, H and BLOCK.
 
     Raises:
-        KnowformerError: an array has another type or size than the table says.
+        KnowformerError: an array has another type or size than the table says, or no such argument.
     """
+    known = {argument.name for argument in arguments_of(kernel) if argument.mark != "scratch"}
+    if unknown := values.keys() - known:
+        raise KnowformerError(f"Expected arguments of kernel {kernel}, got {sorted(unknown)}.")
     for argument in arguments_of(kernel):
         value = values.get(argument.name)
         if argument.kind == "number":

@@ -151,12 +151,15 @@ _OLD_NAMES = (
 )
 
 
+def current_name(name: str) -> str:
+    """Returns what a parameter of version 0.1 is called now; names of today stay."""
+    for pattern, replacement in _OLD_NAMES:
+        name = re.sub(pattern, replacement, name)
+    return name
+
+
 def _rename_old_weights(module: nn.Module, state: dict[str, Tensor], *_: Any) -> None:
     """Lets runs of version 0.1 load."""
     del module
     for name in list(state):
-        renamed = name
-        for pattern, replacement in _OLD_NAMES:
-            renamed = re.sub(pattern, replacement, renamed)
-        if renamed != name:
-            state[renamed] = state.pop(name)
+        state[current_name(name)] = state.pop(name)

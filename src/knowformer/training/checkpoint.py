@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from knowformer.errors import BundleError
+from knowformer.model.knowformer import current_name
 from knowformer.storage.tensor_files import read_metadata, read_tensors, write_tensors
 
 
@@ -97,12 +98,9 @@ def load_checkpoint(
             f"Expected the weights of this run's settings in {path}, got others. Was config.toml "
             "edited after the run was started?"
         ) from error
+    moments = {key: _under(f"adam.{key}.", tensors) for key in ("step", "exp_avg", "exp_avg_sq")}
     for name, parameter in model.named_parameters():
-        state = {
-            key: tensors[f"adam.{key}.{name}"]
-            for key in ("step", "exp_avg", "exp_avg_sq")
-            if f"adam.{key}.{name}" in tensors
-        }
+        state = {key: of_key[name] for key, of_key in moments.items() if name in of_key}
         if state:
             optimizer.state[parameter] = state
     for entry in fields(Counters):
@@ -132,7 +130,7 @@ def _parse_counters(path: Path, metadata: dict[str, str]) -> Counters:
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {
-        name.removeprefix(prefix): value
+        current_name(name.removeprefix(prefix)): value
         for name, value in tensors.items()
         if name.startswith(prefix)
     }

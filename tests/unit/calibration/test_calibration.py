@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from knowformer.calibration.calibration import Calibration, Curve, asked_relation
-from knowformer.graph.vocabulary import Vocabulary
+from knowformer.calibration.calibration import Calibration, Curve
 from tests.unit.calibration.conftest import World
 
 
@@ -56,9 +55,3 @@ def test_the_file_keeps_the_keys_that_earlier_runs_have(world: World):
         *("score", "crowd", "none_seen", "log_num_seen", "constant")
     }
     assert Calibration.model_validate(json.loads(json.dumps(stored))).link == "sigmoid"
-
-
-def test_a_relation_id_has_a_name_and_the_side_that_it_asks_for():
-    relations = Vocabulary(["r", "s"], kind="relation")
-    asked = [asked_relation(number, relations) for number in range(4)]
-    assert asked == [("r", "tail"), ("s", "tail"), ("r", "head"), ("s", "head")]

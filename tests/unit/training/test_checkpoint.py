@@ -81,7 +81,6 @@ def old_name(name: str) -> str:
     )
 
 
-@pytest.mark.xfail(reason="moments of renamed weights are dropped", strict=True)
 def test_a_checkpoint_of_version_0_1_goes_on_with_its_moments(
     tmp_path: Path, family: KnowledgeGraph
 ) -> None:

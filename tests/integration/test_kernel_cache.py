@@ -16,7 +16,7 @@ logging.basicConfig(level=logging.INFO, format="%(message)s")
 from knowformer.kernels.interface import ScoreWeights, select_backend
 backend = select_backend("auto")
 weights = ScoreWeights(torch.zeros(2, 16), torch.zeros(1, 16, 16), torch.ones(1))
-scores = backend.score(torch.zeros(1, 3, 16), weights)
+scores = backend.score(torch.zeros(3, 16), weights)
 print(type(backend).__name__, scores.tolist())
 """
 
@@ -50,7 +50,7 @@ def test_kernels_run_where_nothing_can_be_cached(tmp_path: Path) -> None:
         XDG_CACHE_HOME=str(blocked / "cache"),
         NUMBA_CACHE_DIR="",
     )
-    assert "CpuBackend [[1.0, 1.0, 1.0]]" in said
+    assert "CpuBackend [1.0, 1.0, 1.0]" in said
 
 
 def test_without_numba_the_reference_runs_and_says_so() -> None:
@@ -58,11 +58,11 @@ def test_without_numba_the_reference_runs_and_says_so() -> None:
     hide += "import importlib.util as u; find = u.find_spec\n"
     hide += "u.find_spec = lambda name, *rest: None if name == 'numba' else find(name, *rest)\n"
     said = run(hide + HOP)
-    assert "ReferenceBackend [[1.0, 1.0, 1.0]]" in said
+    assert "ReferenceBackend [1.0, 1.0, 1.0]" in said
     assert "Numba is not installed" in said
 
 
 @pytest.mark.parametrize("width", [8, 24, 48, 128])
 def test_other_widths_run_on_the_reference(width: int) -> None:
     code = HOP.replace("16", str(width))
-    assert "[[1.0, 1.0, 1.0]]" in run(code)
+    assert "[1.0, 1.0, 1.0]" in run(code)

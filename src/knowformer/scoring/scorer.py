@@ -1,5 +1,9 @@
 """Scorer: a model bound to a graph and a seed; queries in, repeatable scores out."""
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -50,9 +54,9 @@ class Scorer:
         # Too few chunks to keep all threads busy: each is divided among them instead.
         divides = len(chunks) < self._workers.threads
         backend = self.model.backend.across(self._workers.map) if divides else self.model.backend
-        with torch.inference_mode():
-            vectors = encode_invariantly(self.model.encoder, distinct)
-            weights = self.model.pack(self.identity_noise)
+        encode = partial(encode_invariantly, self.model.encoder, distinct)
+        pack = partial(self.model.pack, self.identity_noise)
+        vectors, weights = self._workers.map(_without_gradients, [encode, pack])
 
         def score_chunk(chunk: Tensor) -> Tensor:
             at = int(row[chunk[0]])
@@ -74,6 +78,12 @@ class Scorer:
             return 1
         width = self.model.config.hidden_dim
         return micro_batch_size(SHARED_SIZE, len(self.graph.entities), width)
+
+
+@torch.inference_mode()
+def _without_gradients(make: Callable[[], Any]) -> Any:
+    """Calls a function in inference mode, which each thread has to itself."""
+    return make()
 
 
 @torch.inference_mode()

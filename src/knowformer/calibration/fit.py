@@ -18,14 +18,13 @@ from knowformer.calibration.calibration import (
     Calibration,
     Curve,
     FittedOn,
-    Side,
     feature_columns,
     sigmoid,
 )
 from knowformer.calibration.sample import CalibrationSample, ScoresQueries, sample_candidates
 from knowformer.data.dataset import Split
 from knowformer.errors import DataError
-from knowformer.graph.inverse import asked_relation
+from knowformer.graph.inverse import Side, asked_relation
 from knowformer.scoring.link import LinkFunction
 
 MIN_FACTS = 20  # true candidates without which nothing is fitted

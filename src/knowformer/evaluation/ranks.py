@@ -49,8 +49,8 @@ def filtered_ranks(
 ) -> Ranks:
     """Ranks answer ``tails[f]`` of query ``queries[f]`` among the candidates that are not known.
 
-    An answer that its query does not see ranks below all that it sees, tied with all others that it
-    sees neither.
+    An answer that its query does not see ranks below all that it sees, among the others by the
+    order of ``scores.outside``, tied where that says nothing.
 
     Args:
         scores: of the queries; higher is better.
@@ -72,16 +72,35 @@ def filtered_ranks(
     competitors[seen, columns[seen]] = -torch.inf
     higher = (competitors > answers).sum(1)
     equal = (competitors == answers).sum(1)
-    if len(seen) < len(queries):
-        equal = torch.where(is_seen, equal, _num_unseen(scores, known)[queries] - 1)
-    return Ranks((1 + higher).double(), (1 + higher + equal).double())
+    higher, equal = higher.double(), equal.double()
+    for fact in (~is_seen).nonzero().squeeze(1).tolist():
+        above, tied = _rank_outside(scores, known, int(queries[fact]), int(tails[fact]))
+        higher[fact] += above
+        equal[fact] = tied
+    return Ranks(1 + higher, 1 + higher + equal)
 
 
-def _num_unseen(
-    scores: Scores, known: tuple[Int[Tensor, " K"], Int[Tensor, " K"]]
-) -> Int[Tensor, " B"]:
-    """Returns how many entities each query neither sees nor knows as answers; at least one."""
-    unseen = scores.num_entities - scores.is_candidate.sum(1)
-    queries, answers = known
-    outside = queries[scores.columns(queries, answers) < 0]
-    return (unseen - torch.bincount(outside, minlength=len(scores))).clamp(min=1)
+def _rank_outside(
+    scores: Scores, known: tuple[Int[Tensor, " K"], Int[Tensor, " K"]], query: int, tail: int
+) -> tuple[int, int]:
+    """Ranks an answer among the entities that its query neither sees nor knows as answers.
+
+    Returns:
+        How many come before it and how many are tied with it.
+    """
+    seen = scores.entities_of(query)
+    others = known[1][(known[0] == query) & (known[1] != tail)]
+    others = others[~torch.isin(others, seen)]
+    num_outside = scores.num_entities - len(seen)
+    if scores.outside is None:
+        return 0, num_outside - len(others) - 1
+    entities, values = scores.outside.of_query(query)
+    competes = ~torch.isin(entities, others)
+    place = (entities == tail).nonzero()
+    if len(place) == 0:
+        above = int(competes.sum())
+        listed_others = len(entities) - above
+        return above, num_outside - len(entities) - (len(others) - listed_others) - 1
+    value = values[place[0, 0]]
+    above = int(((values > value) & competes).sum())
+    return above, int(((values == value) & competes).sum()) - 1

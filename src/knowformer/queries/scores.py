@@ -9,6 +9,24 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
+class Outside:
+    """How the entities that a query does not see come after those that it sees.
+
+    Those of query b are ``entities[offsets[b] : offsets[b + 1]]``, by falling value; whatever is
+    neither seen nor listed is tied below them.
+    """
+
+    offsets: Int[Tensor, " bounds"]  # one more than queries
+    entities: Int[Tensor, " M"]
+    values: Int[Tensor, " M"]
+
+    def of_query(self, query: int) -> tuple[Int[Tensor, " m"], Int[Tensor, " m"]]:
+        """Returns the entities that a query does not see, in order, and their values."""
+        at = slice(int(self.offsets[query]), int(self.offsets[query + 1]))
+        return self.entities[at], self.values[at]
+
+
+@dataclass(frozen=True)
 class Scores:
     """Scores of B queries: those of query b are ``values[offsets[b] : offsets[b + 1]]``.
 
@@ -22,6 +40,8 @@ class Scores:
     num_entities: int
     entities: Int[Tensor, " N"] | None = None
     """Which entity each score belongs to, rising within a query; None: every query sees all."""
+    outside: Outside | None = None
+    """The order of what queries do not see; None: all tied."""
 
     @staticmethod
     def of_all(table: Float[Tensor, "B V"]) -> "Scores":
@@ -79,6 +99,12 @@ class Scores:
         at = self.offsets[:-1, None] + columns
         is_candidate = columns < self.offsets.diff()[:, None]
         return torch.where(is_candidate, self.entities[at.clamp(max=len(self.entities) - 1)], -1)
+
+    def entities_of(self, query: int) -> Int[Tensor, " n"]:
+        """Returns the entities that a query sees, rising."""
+        if self.entities is None:
+            return torch.arange(self.num_entities)
+        return self.entities[int(self.offsets[query]) : int(self.offsets[query + 1])]
 
     def dense(self) -> Float[Tensor, "B V"]:
         """Returns a column for every entity of the graph; -inf for those that a query sees not."""

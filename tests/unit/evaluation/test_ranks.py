@@ -1,6 +1,7 @@
 """Filtered ranks under three tie policies: by hand, and by what must always hold."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from knowformer.errors import KnowformerError
 from knowformer.evaluation.ranks import TIE_POLICIES, Ranks, filtered_ranks
-from knowformer.queries.scores import Scores
+from knowformer.queries.scores import Outside, Scores
 
 
 def rank_one(scores: list[float], tail: int, known: Sequence[int] = ()) -> Ranks:
@@ -171,3 +172,36 @@ def test_an_answer_outside_the_view_ranks_below_it_tied_with_all_others_outside(
     ranks = filtered_ranks(RAGGED, known, torch.arange(3), torch.zeros(3, dtype=torch.long))
     assert ranks.optimistic.tolist() == [4.0, 4.0, 3.0]
     assert ranks.pessimistic.tolist() == [6.0, 5.0, 5.0]
+
+
+# Outside come 5, then 0; the second query puts both level; 2 is not listed: below them.
+ORDERED = replace(
+    RAGGED,
+    outside=Outside(
+        offsets=torch.tensor([0, 2, 4, 4]),
+        entities=torch.tensor([5, 0, 0, 5]),
+        values=torch.tensor([7, 2, 3, 3]),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "tail", "known", "optimistic", "pessimistic"),
+    [
+        (0, 5, [], 4, 4),
+        (0, 0, [], 5, 5),
+        (0, 2, [], 6, 6),
+        (0, 0, [5], 4, 4),
+        (0, 2, [3, 5], 4, 4),
+        (1, 0, [], 4, 5),
+        (1, 0, [5], 4, 4),
+        (2, 2, [], 4, 6),
+        (2, 2, [0], 4, 5),
+    ],
+)
+def test_answers_outside_the_view_follow_its_order(
+    query: int, tail: int, known: list[int], optimistic: int, pessimistic: int
+):
+    answers = (torch.full((len(known),), query), torch.tensor(known, dtype=torch.long))
+    ranks = filtered_ranks(ORDERED, answers, torch.tensor([query]), torch.tensor([tail]))
+    assert (ranks.optimistic.item(), ranks.pessimistic.item()) == (optimistic, pessimistic)

@@ -1,6 +1,6 @@
 import torch
 
-from knowformer.queries.scores import Scores
+from knowformer.queries.scores import Outside, Scores
 
 # Two queries of a graph of six entities: one sees 1, 3 and 4, the other 0 and 5.
 RAGGED = Scores(
@@ -53,3 +53,11 @@ def test_a_view_of_everything_is_the_whole_graph() -> None:
     assert torch.equal(seen.table, whole.table)
     assert torch.equal(seen.dense(), whole.dense())
     assert torch.equal(seen.mask(QUERIES, ENTITIES), whole.mask(QUERIES, ENTITIES))
+
+
+def test_a_query_knows_what_it_sees_and_the_order_of_the_rest() -> None:
+    assert RAGGED.entities_of(1).tolist() == [0, 5]
+    assert Scores.of_all(torch.zeros(2, 3)).entities_of(1).tolist() == [0, 1, 2]
+    outside = Outside(torch.tensor([0, 1, 3]), torch.tensor([2, 4, 1]), torch.tensor([9, 8, 7]))
+    entities, values = outside.of_query(1)
+    assert (entities.tolist(), values.tolist()) == ([4, 1], [8, 7])

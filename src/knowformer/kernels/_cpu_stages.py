@@ -41,7 +41,10 @@ HEAD_TILE_ROWS, HEAD_OUTER_ROWS = 6, 4  # heads are narrow: few registers each
 EPSILON = np.float32(1e-5)  # torch's LayerNorm
 TINY = np.float32(1e-12)  # torch's normalize
 
-numba_function = njit(error_model="numpy", boundscheck=False)
+# Kernels alone call these: what would let Python and C call them is left out, and not compiled.
+numba_function = njit(
+    error_model="numpy", boundscheck=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
+)
 
 
 @numba_function

@@ -1,6 +1,7 @@
 """Shared by all tests: tensor shapes checked at run time, one thread, small graphs."""
 
 import importlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,6 +10,10 @@ import jaxtyping
 import pytest
 import torch
 from hypothesis import settings
+
+# Before knowformer is imported: its consoles look once at what would change their output.
+for variable in ("COLUMNS", "FORCE_COLOR"):
+    os.environ.pop(variable, None)
 
 # Before knowformer is imported: every annotated shape is checked on every call. Kernels compiled
 # by numba must not be wrapped, so of the kernels only the torch files are named; what these hand

@@ -13,7 +13,7 @@ SHIPPED = Path(__file__).resolve().parents[1] / "experiments"
 TINY = """
 [settings.model]
 hidden_dim = 16
-num_heads = 2
+num_heads = 4
 num_layers = 1
 num_query_key_hops = 1
 num_value_hops = 2

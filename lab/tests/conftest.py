@@ -10,6 +10,7 @@ from tests.conftest import one_thread, random_graph, ring, ring_triples, write_t
 from tests.integration.conftest import (
     command,
     command_environment,
+    installed,
     read_json,
     refuse,
     start,
@@ -22,6 +23,7 @@ from knowformer.storage.triples_io import NamedTriple
 __all__ = [
     "command",
     "command_environment",
+    "installed",
     "one_thread",
     "random_graph",
     "read_json",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.integration.conftest import family_triples, write_lines
 
 from knowformer.data.dataset import load_dataset
 from knowformer_lab import command as lab_command
@@ -16,13 +17,13 @@ from knowformer_lab import command as lab_command
 TINY = """
 [settings.model]
 hidden_dim = 16
-num_heads = 2
+num_heads = 4
 num_layers = 1
 num_query_key_hops = 1
 num_value_hops = 2
 
 [settings.training]
-max_epochs = 2
+max_epochs = 6
 max_valid_facts = 20
 checkpoint_minutes = 0
 """
@@ -30,12 +31,13 @@ checkpoint_minutes = 0
 
 @pytest.fixture
 def experiments(tmp_path: Path) -> Path:
+    write_lines(tmp_path / "family.tsv", family_triples("f", 8))
     folder = tmp_path / "experiments"
     (folder / "inductive").mkdir(parents=True)
     (folder / "theory").mkdir()
     head = 'about = "a test"\n'
-    ranking = f'{head}kind = "ranking"\ndataset = "nations"\nseeds = [0, 1]{TINY}'
-    (folder / "inductive" / "nations.toml").write_text(ranking)
+    ranking = f'{head}kind = "ranking"\ndataset = "family.tsv"\nseeds = [0, 1]{TINY}'
+    (folder / "inductive" / "family.toml").write_text(ranking)
     expressivity = f'{head}kind = "expressivity"\nstudy.num_graphs = 2\n'
     (folder / "theory" / "theorem2.toml").write_text(expressivity)
     return folder
@@ -50,15 +52,15 @@ def test_list_run_skip_and_report(
 ):
     at = {"cwd": tmp_path}
     assert set(states(read_json("reproduce", **at)).values()) == {"not yet run"}
-    ran = read_json("reproduce", "theory", "inductive/nations", "--seed", "1", **at)
+    ran = read_json("reproduce", "theory", "inductive/family", "--seed", "1", **at)
     assert [(row["experiment"], row["seed"], row["state"]) for row in ran] == [
         ("theory/theorem2", 1, "done"),
-        ("inductive/nations", 1, "done"),
+        ("inductive/family", 1, "done"),
     ]
     result = json.loads((tmp_path / ran[1]["result"]).read_text("utf-8"))
     assert result["evaluation"]["realistic"]["mrr"] > 0
     assert not list(tmp_path.rglob("calibration.json")), "time spent on what no figure needs"
-    assert states(read_json("reproduce", **at))["inductive/nations"] == "partly"
+    assert states(read_json("reproduce", **at))["inductive/family"] == "partly"
     assert read_json("reproduce", "inductive", "--seed", "1", **at) == []
     assert "partly (1 of 2)" in succeed("reproduce", **at)
     assert "RESULTS.md" in succeed("reproduce", "--report", **at)
@@ -71,17 +73,19 @@ def test_a_table_killed_in_training_goes_on_and_ends_alike(
     succeed: Callable[..., str],
     start: Callable[..., subprocess.Popen[bytes]],
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ):
     arguments = ["reproduce", "inductive", "--seed", "0", "--threads", "1"]
     quiet, killed = tmp_path / "quiet", tmp_path / "killed"
     for folder in (quiet, killed):
         (folder / "inductive").mkdir(parents=True)
-        text = (experiments / "inductive" / "nations.toml").read_text("utf-8")
-        (folder / "inductive" / "nations.toml").write_text(text)
+        text = (experiments / "inductive" / "family.toml").read_text("utf-8")
+        (folder / "inductive" / "family.toml").write_text(text)
 
     def options(folder: Path) -> list[str]:
         return ["--experiments", str(folder), "--out", str(folder / "runs")]
 
+    monkeypatch.chdir(tmp_path)
     succeed(*arguments, *options(quiet))
     process = start(*arguments, *options(killed))
     deadline = time.monotonic() + 100
@@ -90,7 +94,7 @@ def test_a_table_killed_in_training_goes_on_and_ends_alike(
         time.sleep(0.001)
     process.kill()
     process.wait()
-    result = Path("results/inductive/nations/seed0.json")
+    result = Path("results/inductive/family/seed0.json")
     assert not (killed / result).exists()
     succeed(*arguments, *options(killed))
     assert len(list(killed.glob("runs/*/config.toml"))) == 1  # went on, not anew
@@ -121,13 +125,13 @@ def test_what_is_not_there_is_refused(
 def test_what_answers_attend_to_is_followed_and_a_bad_question_refused(
     experiments: Path, succeed: Callable[..., str], command: Callable[..., Any], tmp_path: Path
 ):
-    dataset = load_dataset("nations")
+    dataset = load_dataset(tmp_path / "family.tsv")
     head, relation, _ = dataset.test.facts[0].tolist()
     names = dataset.test.graph.entities.names[head], dataset.relations.names[relation]
     (experiments / "attention").mkdir()
     for name, (asked_head, asked_relation) in {"good": names, "bad": ("utopia", names[1])}.items():
         (experiments / "attention" / f"{name}.toml").write_text(
-            'about = "a test"\nkind = "attention"\nlike = "inductive/nations"\nseeds = [0]\n'
+            'about = "a test"\nkind = "attention"\nlike = "inductive/family"\nseeds = [0]\n'
             f'[[study.questions]]\nhead = "{asked_head}"\nrelation = "{asked_relation}"\n'
         )
     refused = command("reproduce", "attention/bad", cwd=tmp_path)

@@ -1,28 +1,30 @@
-"""The installed command as a user types it, small graphs, and runs trained once per session."""
+"""The command as a user types it, small graphs, and runs trained once per session."""
 
+import contextlib
 import fcntl
 import hashlib
+import io
 import json
+import logging
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
-from typer.testing import CliRunner
 
-from knowformer.errors import KnowformerError
-from knowformer.interfaces.cli import app
-from knowformer.interfaces.hints import as_typed
+from knowformer.interfaces import entry
+from knowformer.interfaces.cli import main
 
 COMMAND = Path(sys.executable).with_name("knowformer")
 
 # Small enough that a training takes less time than starting the command.
 TINY = [
-    *("--set", "model.hidden_dim=8", "--set", "model.num_heads=2", "--set", "model.num_layers=1"),
+    *("--set", "model.hidden_dim=16", "--set", "model.num_heads=4", "--set", "model.num_layers=1"),
     *("--set", "model.num_query_key_hops=1", "--set", "model.num_value_hops=2"),
     *("--set", "training.max_epochs=1", "--threads", "1"),
 ]
@@ -35,7 +37,7 @@ def environment(cache: Path) -> dict[str, str]:
     kept = {
         name: value
         for name, value in os.environ.items()
-        if name not in {"FORCE_COLOR", "COLUMNS", "KNOWFORMER_DATA", "PYTHONWARNINGS"}
+        if name not in {"KNOWFORMER_DATA", "PYTHONWARNINGS"}
     }
     quiet = {"NO_COLOR": "1", "TERM": "dumb", "OMP_NUM_THREADS": "1"}
     return kept | quiet | {"KNOWFORMER_CACHE": str(cache), "MPLBACKEND": "agg"}
@@ -48,7 +50,50 @@ def command_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, s
 
 @pytest.fixture(scope="session")
 def command(command_environment: dict[str, str]) -> Callable[..., Finished]:
-    """Runs ``knowformer ARGUMENTS`` and returns what it printed."""
+    """Runs ``knowformer ARGUMENTS`` and returns what it printed: in this process.
+
+    All that ``main`` does is done, without the seconds in which a process of its own loads torch.
+    """
+
+    def run(*arguments: str | Path, cwd: Path | None = None, encoding: str = "utf-8") -> Finished:
+        typed = [str(COMMAND), *map(str, arguments)]
+        out = io.TextIOWrapper(io.BytesIO(), encoding)
+        err = io.TextIOWrapper(io.BytesIO(), encoding, errors="backslashreplace")
+        with (
+            patch.dict(os.environ, command_environment, clear=True),
+            patch.multiple(sys, argv=typed, stdout=out, stderr=err),
+            patch.object(entry, "keep_freed_memory"),  # it would, for the tests to come
+            log_as_it_was(),
+            contextlib.chdir(cwd or Path.cwd()),
+            pytest.raises(SystemExit) as ended,
+        ):
+            main()
+        return Finished(typed, ended.value.code or 0, read_back(out), read_back(err))
+
+    return run
+
+
+@contextlib.contextmanager
+def log_as_it_was() -> Iterator[None]:
+    """Leaves the log of the library to the tests to come as it was before a command."""
+    logger = logging.getLogger("knowformer")
+    handlers, level = list(logger.handlers), logger.level
+    try:
+        yield
+    finally:
+        logger.handlers[:] = handlers
+        logger.setLevel(level)
+
+
+def read_back(stream: io.TextIOWrapper) -> str:
+    """Returns all that was written to a stream."""
+    stream.seek(0)
+    return stream.read()
+
+
+@pytest.fixture(scope="session")
+def installed(command_environment: dict[str, str]) -> Callable[..., Finished]:
+    """The same as ``command``, in a process of its own."""
 
     def run(
         *arguments: str | Path, variables: Mapping[str, str] | None = None, **options: Any
@@ -84,8 +129,8 @@ def start(command_environment: dict[str, str]) -> Callable[..., subprocess.Popen
 def succeed(command: Callable[..., Finished]) -> Callable[..., str]:
     """Runs a command that must end well, without a warning, and returns its standard output."""
 
-    def run(*arguments: str | Path, **options: Any) -> str:
-        done = command(*arguments, **options)
+    def run(*arguments: str | Path, by: Callable[..., Finished] = command, **options: Any) -> str:
+        done = by(*arguments, **options)
         assert done.returncode == 0, done.stderr
         assert "Warning" not in done.stderr
         return done.stdout
@@ -115,49 +160,14 @@ def refuse(command: Callable[..., Finished], tmp_path: Path) -> Callable[..., st
     the command may touch) exactly as it was.
     """
 
-    def run(*arguments: str | Path, **options: Any) -> str:
+    def run(*arguments: str | Path, by: Callable[..., Finished] = command, **options: Any) -> str:
         before = snapshot(tmp_path)
-        done = command(*arguments, **options)
+        done = by(*arguments, **options)
         assert done.returncode == 2, (done.stdout, done.stderr)
         assert done.stdout == ""
         assert is_one_sentence(done.stderr), done.stderr
         assert snapshot(tmp_path) == before
         return done.stderr.strip()
-
-    return run
-
-
-@pytest.fixture(scope="session")
-def command_here() -> Callable[..., Finished]:
-    """The same as ``command`` in this process, where a start of its own is not the point."""
-
-    def run(*arguments: str | Path) -> Finished:
-        typed = list(map(str, arguments))
-        done = CliRunner().invoke(app, typed)
-        code, said = done.exit_code, done.stderr
-        if isinstance(done.exception, KnowformerError):  # as main() ends it
-            code, said = done.exception.exit_code, f"{said}error: {as_typed(str(done.exception))}\n"
-        elif done.exception is not None and not isinstance(done.exception, SystemExit):
-            raise done.exception
-        return Finished(typed, code, done.stdout, said)
-
-    return run
-
-
-@pytest.fixture
-def refuse_here(tmp_path: Path) -> Callable[..., str]:
-    """The same demands as ``refuse``, in this process: for variants, without a start each."""
-
-    def run(*arguments: str | Path) -> str:
-        before = snapshot(tmp_path)
-        done = CliRunner().invoke(app, list(map(str, arguments)))
-        assert isinstance(done.exception, KnowformerError), done.output
-        assert done.exception.exit_code == 2
-        assert done.output == ""
-        said = as_typed(str(done.exception))
-        assert is_one_sentence(f"error: {said}"), said
-        assert snapshot(tmp_path) == before
-        return said
 
     return run
 
@@ -239,15 +249,32 @@ def family_run(
 
 
 @pytest.fixture(scope="session")
-def nations_run(tmp_path_factory: pytest.TempPathFactory, read_json: Callable[..., Any]) -> Path:
+def nations_run(
+    tmp_path_factory: pytest.TempPathFactory,
+    read_json: Callable[..., Any],
+    installed: Callable[..., Finished],
+) -> Path:
     """A run on the embedded graph; ``printed.json`` beside it is what ``train --json`` printed."""
 
     def make(folder: Path) -> None:
-        faster = ["--set", "training.batch_size=64", "--seed", "5"]
-        printed = read_json("train", "nations", "--out", folder / "run", *TINY, *faster)
+        # Many queries: in a process of its own no shape is checked, and it is done sooner.
+        how = [*TINY, "--set", "training.batch_size=64", "--seed", "5"]
+        printed = read_json("train", "nations", "--out", folder / "run", *how, by=installed)
         (folder / "printed.json").write_text(json.dumps(printed), "utf-8")
 
     return make_once(tmp_path_factory, "nations_run", make) / "run"
+
+
+@pytest.fixture(scope="session")
+def village_run(tmp_path_factory: pytest.TempPathFactory, succeed: Callable[..., str]) -> Path:
+    """A run of few relations, so that fitting and judging its probabilities takes moments."""
+
+    def make(folder: Path) -> None:
+        graph = write_lines(folder / "village.tsv", family_triples("v", 24))
+        faster = ["--set", "training.batch_size=64", "--seed", "5"]
+        succeed("train", graph, "--out", folder / "run", *TINY, *faster)
+
+    return make_once(tmp_path_factory, "village_run", make) / "run"
 
 
 @pytest.fixture

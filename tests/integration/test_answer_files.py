@@ -6,16 +6,14 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from knowformer import Reasoner
 from knowformer.answering import batch_job
-from knowformer.interfaces.cli import app
-from tests.integration.conftest import family_triples, make_once, write_lines
 
 Refuse = Callable[..., str]
 
@@ -29,14 +27,9 @@ QUESTIONS = [
 
 
 @pytest.fixture
-def answer_here(nations_run: Path) -> Callable[..., Any]:
-    """Runs ``answer`` in this process and returns exit code, output and error."""
-
-    def run(*arguments: str | Path) -> Any:
-        asked = ["answer", str(nations_run), *map(str, arguments), "--threads", "1"]
-        return CliRunner().invoke(app, asked)
-
-    return run
+def answer(nations_run: Path, command: Callable[..., Any]) -> Callable[..., Any]:
+    """Runs ``answer`` on the run of nations and returns exit code, output and error."""
+    return partial(command, "answer", nations_run, "--threads", "1")
 
 
 def write_questions(path: Path, questions: list[dict[str, str | None]]) -> Path:
@@ -69,12 +62,12 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def asked_alone(nations_run: Path, command_here: Callable[..., Any]) -> list[dict[str, Any]]:
+def asked_alone(nations_run: Path, command: Callable[..., Any]) -> list[dict[str, Any]]:
     """What each of the questions gives when it is asked by itself."""
 
     def ask(question: dict[str, str | None]) -> dict[str, Any]:
         given = [a for name, value in question.items() if value for a in (f"--{name}", value)]
-        done = command_here("answer", nations_run, *given, "-k", "3", "--threads", "1", "--json")
+        done = command("answer", nations_run, *given, "-k", "3", "--threads", "1", "--json")
         return json.loads(done.stdout)
 
     return list(map(ask, QUESTIONS))
@@ -83,14 +76,14 @@ def asked_alone(nations_run: Path, command_here: Callable[..., Any]) -> list[dic
 @pytest.mark.parametrize("ending", ["tsv", "jsonl", "parquet"])
 def test_questions_of_every_format_are_answered_as_asked_alone(
     ending: str,
-    answer_here: Callable[..., Any],
+    answer: Callable[..., Any],
     asked_alone: list[dict[str, Any]],
     tmp_path: Path,
 ):
     queries = write_questions(tmp_path / f"questions.{ending}", QUESTIONS)
-    done = answer_here("--queries", queries, "--out", tmp_path / "out.jsonl", "-k", "3")
-    assert done.exit_code == 0, done.output
-    assert "Answered 5 of 5 questions" in done.output
+    done = answer("--queries", queries, "--out", tmp_path / "out.jsonl", "-k", "3")
+    assert done.returncode == 0, done.stdout
+    assert "Answered 5 of 5 questions" in done.stdout
     records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert records == [{"line": i, **alone} for i, alone in enumerate(asked_alone, start=1)]
     assert not list(tmp_path.glob("*.parts"))
@@ -100,13 +93,13 @@ def test_questions_of_every_format_are_answered_as_asked_alone(
 @pytest.mark.parametrize("ending", ["tsv", "parquet"])
 def test_tables_of_answers_say_the_same(
     ending: str,
-    answer_here: Callable[..., Any],
+    answer: Callable[..., Any],
     asked_alone: list[dict[str, Any]],
     tmp_path: Path,
 ):
     queries = write_questions(tmp_path / "questions.jsonl", QUESTIONS)
     out = tmp_path / f"out.{ending}"
-    assert answer_here("--queries", queries, "--out", out, "-k", "3").exit_code == 0
+    assert answer("--queries", queries, "--out", out, "-k", "3").returncode == 0
     rows = read_rows(out)
     assert len(rows) == 15
     assert {(r["head"], r["relation"], r["tail"]) for r in rows[:3]} == {
@@ -118,11 +111,11 @@ def test_tables_of_answers_say_the_same(
     assert {row["probability_kind"] for row in rows} == {"calibrated"}
 
 
-def test_columns_may_be_named_and_in_any_order(answer_here: Callable[..., Any], tmp_path: Path):
+def test_columns_may_be_named_and_in_any_order(answer: Callable[..., Any], tmp_path: Path):
     queries = tmp_path / "q.tsv"
     queries.write_text("relation\thead\r\nembassy\tusa\r\n\r\ntreaties\tcuba\r\n", "utf-8")
-    done = answer_here("--queries", queries, "--out", tmp_path / "out.tsv", "-k", "1", "--json")
-    assert json.loads(done.output)["answered"] == 2
+    done = answer("--queries", queries, "--out", tmp_path / "out.tsv", "-k", "1", "--json")
+    assert json.loads(done.stdout)["answered"] == 2
     rows = read_rows(tmp_path / "out.tsv")
     assert [(r["line"], r["head"], r["relation"]) for r in rows] == [
         (2, "usa", "embassy"),
@@ -130,25 +123,25 @@ def test_columns_may_be_named_and_in_any_order(answer_here: Callable[..., Any], 
     ]
 
 
-def test_spread_is_asked_for_in_batches_too(answer_here: Callable[..., Any], tmp_path: Path):
+def test_spread_is_asked_for_in_batches_too(answer: Callable[..., Any], tmp_path: Path):
     queries = write_questions(tmp_path / "q.jsonl", QUESTIONS[:1])
-    answer_here("--queries", queries, "--out", tmp_path / "o.parquet", "--samples", "3", "-k", "2")
+    answer("--queries", queries, "--out", tmp_path / "o.parquet", "--samples", "3", "-k", "2")
     for row in read_rows(tmp_path / "o.parquet"):
         assert row["score_deviation"] > 0
         assert 0 < row["top_k_share"] <= 1
 
 
 def test_bad_rows_are_listed_with_their_line_and_reason_and_the_rest_answered(
-    answer_here: Callable[..., Any], tmp_path: Path
+    answer: Callable[..., Any], tmp_path: Path
 ):
     queries = tmp_path / "q.tsv"
     good = ["usa\tembassy\t?"] * 600
     good[3], good[550], good[599] = "usaa\tembassy\t?", "usa", "usa\tembasy\t?"
     queries.write_bytes("\n".join(good).encode() + b"\nbad \xff byte\tembassy\t?\n")
     out = tmp_path / "out.jsonl"
-    done = answer_here("--queries", queries, "--out", out, "-k", "1")
-    assert done.exit_code == 2
-    assert "Answered 597 of 601 questions" in done.output
+    done = answer("--queries", queries, "--out", out, "-k", "1")
+    assert done.returncode == 2
+    assert "Answered 597 of 601 questions" in done.stdout
     rejected = (tmp_path / "out.jsonl.rejected").read_text("utf-8").splitlines()
     assert rejected[0] == "line\treason\trow"
     fields = [line.split("\t") for line in rejected[1:]]
@@ -163,16 +156,16 @@ def test_bad_rows_are_listed_with_their_line_and_reason_and_the_rest_answered(
     assert lines == [n for n in range(1, 602) if n not in {4, 551, 600, 601}]
     # Mended and asked again: nothing is left of the list.
     write_questions(queries, QUESTIONS)
-    assert answer_here("--queries", queries, "--out", out).exit_code == 0
+    assert answer("--queries", queries, "--out", out).returncode == 0
     assert not (tmp_path / "out.jsonl.rejected").exists()
 
 
 def test_after_many_bad_rows_near_names_are_no_longer_looked_for(
-    answer_here: Callable[..., Any], tmp_path: Path
+    answer: Callable[..., Any], tmp_path: Path
 ):
     queries = tmp_path / "q.tsv"
     queries.write_text("usaa\tembassy\n" * 150 + "usa\tembasy\n", "utf-8")
-    assert answer_here("--queries", queries, "--out", tmp_path / "o.tsv").exit_code == 2
+    assert answer("--queries", queries, "--out", tmp_path / "o.tsv").returncode == 2
     rejected = (tmp_path / "o.tsv.rejected").read_text("utf-8").splitlines()[1:]
     assert len(rejected) == 151
     assert "Did you mean" in rejected[99]
@@ -185,7 +178,7 @@ def test_a_batch_killed_again_and_again_goes_on_and_ends_with_the_same_bytes(
     nations_run: Path,
     tmp_path: Path,
     start: Callable[..., subprocess.Popen[bytes]],
-    answer_here: Callable[..., Any],
+    answer: Callable[..., Any],
     monkeypatch: pytest.MonkeyPatch,
 ):
     queries = tmp_path / "q.tsv"
@@ -195,7 +188,7 @@ def test_a_batch_killed_again_and_again_goes_on_and_ends_with_the_same_bytes(
     queries.write_text("\n".join(lines) + "\n", "utf-8")
     quiet, out = tmp_path / "quiet.jsonl", tmp_path / "out.jsonl"
     asked = ["--queries", queries, "-k", "3"]
-    assert answer_here(*asked, "--out", quiet).exit_code == 0
+    assert answer(*asked, "--out", quiet).returncode == 0
     parts = tmp_path / "out.jsonl.parts"
     for wanted in (1, 2):
         process = start("answer", nations_run, *asked, "--threads", "1", "--out", out)
@@ -214,32 +207,32 @@ def test_a_batch_killed_again_and_again_goes_on_and_ends_with_the_same_bytes(
         remove(folder, **options)
 
     monkeypatch.setattr(batch_job.shutil, "rmtree", look_and_remove)
-    assert answer_here(*asked, "--out", out).exit_code == 0
+    assert answer(*asked, "--out", out).returncode == 0
     assert len(after) == 4
     assert {name: after[name] for name in before} == before  # not made again
     assert out.read_bytes() == quiet.read_bytes()
     assert not parts.exists()
 
 
-def test_parts_of_other_questions_are_not_used(answer_here: Callable[..., Any], tmp_path: Path):
+def test_parts_of_other_questions_are_not_used(answer: Callable[..., Any], tmp_path: Path):
     out = tmp_path / "out.jsonl"
     parts = tmp_path / "out.jsonl.parts"
     parts.mkdir()
     (parts / "manifest.json").write_text("{}", "utf-8")
     (parts / "part-00000000.jsonl").write_text('{"line": 99}\n', "utf-8")
     queries = write_questions(tmp_path / "q.tsv", QUESTIONS)
-    assert answer_here("--queries", queries, "--out", out).exit_code == 0
+    assert answer("--queries", queries, "--out", out).returncode == 0
     assert [json.loads(line)["line"] for line in out.read_text().splitlines()] == [1, 2, 3, 4, 5]
 
 
 def test_a_folder_that_is_not_of_parts_is_left_alone(
-    nations_run: Path, tmp_path: Path, refuse_here: Refuse
+    nations_run: Path, tmp_path: Path, refuse: Refuse
 ):
     queries = write_questions(tmp_path / "q.tsv", QUESTIONS)
     mine = tmp_path / "out.tsv.parts"
     mine.mkdir()
     (mine / "thesis.txt").write_text("mine", "utf-8")
-    said = refuse_here("answer", nations_run, "--queries", queries, "--out", tmp_path / "out.tsv")
+    said = refuse("answer", nations_run, "--queries", queries, "--out", tmp_path / "out.tsv")
     assert "holds something else" in said
 
 
@@ -261,7 +254,7 @@ BAD = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_what_cannot_be_asked_or_written_is_refused(
-    case: str, nations_run: Path, tmp_path: Path, refuse_here: Refuse
+    case: str, nations_run: Path, tmp_path: Path, refuse: Refuse
 ):
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     write_questions(tmp_path / "q.jsonl", QUESTIONS)
@@ -276,38 +269,38 @@ def test_what_cannot_be_asked_or_written_is_refused(
         pyarrow.table({"subject": ["a"], "head": ["b"]}), tmp_path / "other.parquet"
     )
     queries, out, more, parts = BAD[case]
-    said = refuse_here(
+    said = refuse(
         *("answer", nations_run, "--queries", tmp_path / queries, "--out", tmp_path / out, *more)
     )
     assert all(part in said for part in parts), said
 
 
-def test_queries_without_out_are_refused(nations_run: Path, tmp_path: Path, refuse_here: Refuse):
+def test_queries_without_out_are_refused(nations_run: Path, tmp_path: Path, refuse: Refuse):
     queries = write_questions(tmp_path / "q.jsonl", QUESTIONS)
-    assert "--out with --queries" in refuse_here("answer", nations_run, "--queries", queries)
-    assert "--queries with --out" in refuse_here("answer", nations_run, "--out", tmp_path / "o.tsv")
+    assert "--out with --queries" in refuse("answer", nations_run, "--queries", queries)
+    assert "--queries with --out" in refuse("answer", nations_run, "--out", tmp_path / "o.tsv")
 
 
 def test_answers_never_take_the_place_of_their_questions(
-    nations_run: Path, tmp_path: Path, refuse_here: Refuse
+    nations_run: Path, tmp_path: Path, refuse: Refuse
 ):
     queries = write_questions(tmp_path / "q.jsonl", QUESTIONS)
     (tmp_path / "same.jsonl").symlink_to(queries)
     for out in (queries, tmp_path / "same.jsonl"):
-        said = refuse_here("answer", nations_run, "--queries", queries, "--out", out)
+        said = refuse("answer", nations_run, "--queries", queries, "--out", out)
         assert "another file for the answers than for the questions" in said
 
 
-def test_missing_facts_have_no_spread(nations_run: Path, refuse_here: Refuse):
+def test_missing_facts_have_no_spread(nations_run: Path, refuse: Refuse):
     asked = ["--all-missing", "embassy", "--samples", "4"]
-    assert "no --samples" in refuse_here("answer", nations_run, *asked)
+    assert "no --samples" in refuse("answer", nations_run, *asked)
 
 
 def test_python_answers_a_file_as_the_command_does(
-    nations_run: Path, answer_here: Callable[..., Any], tmp_path: Path
+    nations_run: Path, answer: Callable[..., Any], tmp_path: Path
 ):
     queries = write_questions(tmp_path / "q.tsv", QUESTIONS)
-    assert answer_here("--queries", queries, "--out", tmp_path / "c.tsv", "-k", "3").exit_code == 0
+    assert answer("--queries", queries, "--out", tmp_path / "c.tsv", "-k", "3").returncode == 0
     reasoner = Reasoner.from_pretrained(nations_run, threads=1)
     steps: list[tuple[int, int]] = []
     summary = reasoner.answer_file(
@@ -318,71 +311,54 @@ def test_python_answers_a_file_as_the_command_does(
     assert (tmp_path / "p.tsv").read_bytes() == (tmp_path / "c.tsv").read_bytes()
 
 
-def test_missing_facts_are_listed(answer_here: Callable[..., Any]):
-    printed = json.loads(answer_here("--all-missing", "embassy", "-k", "4", "--json").output)
+def test_missing_facts_are_listed(answer: Callable[..., Any]):
+    printed = json.loads(answer("--all-missing", "embassy", "-k", "4", "--json").stdout)
     assert printed.keys() == {"query", "facts"}
     assert printed["query"]["all_missing"] == "embassy"
     assert [fact["rank"] for fact in printed["facts"]] == [1, 2, 3, 4]
     likely = [fact["probability"] for fact in printed["facts"]]
     assert likely == sorted(likely, reverse=True)
-    table = answer_here("--all-missing", "embassy", "-k", "4").output
+    table = answer("--all-missing", "embassy", "-k", "4").stdout
     assert "new facts of embassy" in table
 
 
-def test_an_unknown_relation_is_named_with_those_that_exist(nations_run: Path, refuse_here: Refuse):
-    said = refuse_here("answer", nations_run, "--all-missing", "zzzz")
+def test_an_unknown_relation_is_named_with_those_that_exist(nations_run: Path, refuse: Refuse):
+    said = refuse("answer", nations_run, "--all-missing", "zzzz")
     assert "55 relation names, got 'zzzz'. Known: " in said
     assert "embassy" in said
 
 
-def test_readable_names_are_understood_and_shown(answer_here: Callable[..., Any], tmp_path: Path):
+def test_readable_names_are_understood_and_shown(answer: Callable[..., Any], tmp_path: Path):
     labels = tmp_path / "labels.tsv"
     labels.write_text("usa\tUnited States\nuk\tUnited Kingdom\nembassy\thas embassy in\n", "utf-8")
     named = ["--head", "United States", "--relation", "has embassy in", "--labels", labels]
-    printed = json.loads(answer_here(*named, "-k", "14", "--json").output)
+    printed = json.loads(answer(*named, "-k", "14", "--json").stdout)
     assert printed["query"]["head"] == "usa"
     assert printed["query"]["relation"] == "embassy"
     shown = {answer["entity"]: answer.get("label") for answer in printed["answers"]}
     assert shown["uk"] == "United Kingdom"
     assert shown["cuba"] is None
-    assert "(United States, has embassy in, ?)" in answer_here(*named).output
+    assert "(United States, has embassy in, ?)" in answer(*named).stdout
     queries = write_questions(
         tmp_path / "q.tsv", [{"h": "United States", "r": "embassy", "t": None}]
     )
-    done = answer_here("--queries", queries, "--out", tmp_path / "o.tsv", "--labels", labels)
-    assert done.exit_code == 0
+    asked = ["--queries", queries, "--out", tmp_path / "o.tsv", "-k", "14"]
+    assert answer(*asked, "--labels", labels).returncode == 0
     assert "United Kingdom" in {row["label"] for row in read_rows(tmp_path / "o.tsv")}
 
 
-def test_a_readable_name_of_several_is_refused(
-    nations_run: Path, tmp_path: Path, refuse_here: Refuse
-):
+def test_a_readable_name_of_several_is_refused(nations_run: Path, tmp_path: Path, refuse: Refuse):
     labels = tmp_path / "labels.tsv"
     labels.write_text("usa\tAmerica\ncuba\tAmerica\n", "utf-8")
     asked = ["--relation", "embassy", "--labels", labels]
-    said = refuse_here("answer", nations_run, "--head", "America", *asked)
+    said = refuse("answer", nations_run, "--head", "America", *asked)
     assert "stands for 2: 'usa', 'cuba'" in said
-    said = refuse_here("answer", nations_run, "--head", "Amerika", *asked)
+    said = refuse("answer", nations_run, "--head", "Amerika", *asked)
     assert "Did you mean 'America'?" in said
 
 
-@pytest.fixture(scope="session")
-def village_run(
-    tmp_path_factory: pytest.TempPathFactory, command_here: Callable[..., Any], tiny: list[str]
-) -> Path:
-    """A run of few relations, so that fitting and judging its probabilities takes moments."""
-
-    def make(folder: Path) -> None:
-        graph = write_lines(folder / "village.tsv", family_triples("v", 24))
-        faster = ["--set", "training.batch_size=64", "--seed", "5"]
-        done = command_here("train", graph, "--out", folder / "run", *tiny, *faster)
-        assert done.returncode == 0, done.stderr
-
-    return make_once(tmp_path_factory, "village_run", make) / "run"
-
-
 def test_calibrate_makes_again_what_is_missing_or_stale(
-    village_run: Path, tmp_path: Path, command_here: Callable[..., Any]
+    village_run: Path, tmp_path: Path, command: Callable[..., Any]
 ):
     run = shutil.copytree(village_run, tmp_path / "run")
     before = (run / "calibration.json").read_bytes()
@@ -390,11 +366,11 @@ def test_calibrate_makes_again_what_is_missing_or_stale(
     question = ["--head", "v0_ann", "--relation", "parent_of", "--json", "--threads", "1"]
 
     def kind() -> str:
-        printed = command_here("answer", run, *question).stdout
+        printed = command("answer", run, *question).stdout
         return json.loads(printed)["query"]["probability_kind"]
 
     assert kind() == "model"
-    done = command_here("calibrate", run, "--threads", "1")
+    done = command("calibrate", run, "--threads", "1")
     assert done.returncode == 0, done.stderr
     assert (run / "calibration.json").read_bytes() == before
     assert kind() == "calibrated"
@@ -408,23 +384,23 @@ def test_calibrate_makes_again_what_is_missing_or_stale(
     [("{", "calibration.json"), ('{"format_version": 1}', "knowformer calibrate")],
 )
 def test_a_broken_calibration_is_refused_with_its_remedy(
-    content: str, says: str, nations_run: Path, tmp_path: Path, refuse_here: Refuse
+    content: str, says: str, nations_run: Path, tmp_path: Path, refuse: Refuse
 ):
     run = shutil.copytree(nations_run, tmp_path / "run")
     (run / "calibration.json").write_text(content, "utf-8")
-    assert says in refuse_here("answer", run, "--head", "usa", "--relation", "embassy")
+    assert says in refuse("answer", run, "--head", "usa", "--relation", "embassy")
 
 
 def test_an_evaluation_judges_the_probabilities_and_draws_them(
-    village_run: Path, tmp_path: Path, command_here: Callable[..., Any]
+    village_run: Path, tmp_path: Path, command: Callable[..., Any]
 ):
     run = shutil.copytree(village_run, tmp_path / "run")
     evaluate = ["evaluate", run, "--threads", "1", "--json"]
-    block = json.loads(command_here(*evaluate).stdout)["calibration"]
+    block = json.loads(command(*evaluate).stdout)["calibration"]
     error = block["expected_calibration_error"]
     assert 0 <= error["after"] < error["before"] <= 1
     assert block["log_loss"]["after"] < block["log_loss"]["before"]
     assert block["fitted_on"]["test_facts_among_candidates"] == 19
     assert (run / "reliability_test.png").read_bytes().startswith(b"\x89PNG")
-    trained = command_here(*evaluate, "--split", "train")
+    trained = command(*evaluate, "--split", "train")
     assert json.loads(trained.stdout)["calibration"] is None

@@ -45,10 +45,14 @@ def check_resumed_like_undisturbed(
 
 
 def test_a_run_that_cannot_be_started_leaves_nothing_behind(
-    family_file: Path, tmp_path: Path, refuse: Callable[..., str], tiny: list[str]
+    family_file: Path,
+    tmp_path: Path,
+    refuse: Callable[..., str],
+    installed: Callable[..., Finished],
+    tiny: list[str],
 ):
-    run = tmp_path / "run"
-    said = refuse("train", family_file, "--out", run, *tiny, preexec_fn=limit_file_size(2000))
+    run, small = tmp_path / "run", limit_file_size(2000)
+    said = refuse("train", family_file, "--out", run, *tiny, by=installed, preexec_fn=small)
     assert "File too large" in said
     assert not run.exists()
 
@@ -58,7 +62,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(
     family_file: Path,
     family_run: Path,
     tmp_path: Path,
-    command: Callable[..., Finished],
+    installed: Callable[..., Finished],
     succeed: Callable[..., str],
     tiny: list[str],
 ):
@@ -66,7 +70,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(
     # After the first validation a checkpoint also holds the best weights; just that is too much.
     whole = (family_run / "checkpoint.safetensors").stat().st_size
     limit = whole - (family_run / "model.safetensors").stat().st_size // 2
-    done = command(
+    done = installed(
         *("train", family_file, "--out", run, *tiny, *OFTEN), preexec_fn=limit_file_size(limit)
     )
     check_storage_error(done, run)
@@ -74,10 +78,10 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(
 
 
 def test_figures_that_cannot_be_stored_are_printed_all_the_same(
-    own_family_run: Path, command: Callable[..., Finished]
+    own_family_run: Path, installed: Callable[..., Finished]
 ):
     before = (own_family_run / "metrics.json").read_bytes()
-    done = command(
+    done = installed(
         *("evaluate", own_family_run, "--threads", "1", "--json"),
         preexec_fn=limit_file_size(len(before) + 100),
     )

@@ -15,7 +15,7 @@ from .conftest import make_once
 Refuse = Callable[..., str]
 
 LEARNS = [
-    *("--set", "model.hidden_dim=16", "--set", "model.num_layers=1", "--set", "model.num_heads=2"),
+    *("--set", "model.hidden_dim=16", "--set", "model.num_layers=1", "--set", "model.num_heads=4"),
     *("--set", "training.max_epochs=25", "--set", "training.batch_size=8", "--threads", "1"),
 ]
 
@@ -26,6 +26,7 @@ def ring_run(
     ring_triples: list[NamedTriple],
     write_triples: Callable[[Path, Sequence[NamedTriple]], Path],
     succeed: Callable[..., str],
+    installed: Callable[..., object],
 ) -> Path:
     """A run that has learnt that ``skip`` is two steps of ``next``."""
 
@@ -38,7 +39,8 @@ def ring_run(
         graph = write_triples(folder / "ring.tsv", triples)
         names = "".join(f"place{number:02d}\tPlace {number}\n" for number in range(16))
         (folder / "names.tsv").write_text(names, "utf-8")
-        succeed("train", graph, "--out", folder / "run", *LEARNS)
+        # Many steps: in a process of its own no shape is checked, and it is done sooner.
+        succeed("train", graph, "--out", folder / "run", *LEARNS, by=installed)
 
     return make_once(tmp_path_factory, "ring_run", make) / "run"
 
@@ -58,7 +60,7 @@ def test_the_rule_is_named_and_removing_it_costs_more_than_chance(
     at_random = [loss["log_odds"] for loss in paths["random"]]
     assert paths["loss"]["log_odds"] > max(at_random)
     assert printed["standing"]["rank"] == 1
-    assert len(printed["heads"]) == 2
+    assert len(printed["heads"]) == 4
 
 
 def test_text_is_readable_at_a_glance_and_uses_labels(
@@ -146,9 +148,9 @@ def test_python_gives_the_same_explanation(ring_run: Path, read_json: Callable[.
     ],
 )
 def test_what_cannot_be_explained_is_refused_in_one_sentence(
-    ring_run: Path, arguments: list[str], parts: list[str], refuse_here: Refuse
+    ring_run: Path, arguments: list[str], parts: list[str], refuse: Refuse
 ) -> None:
-    said = refuse_here("explain", ring_run, *arguments)
+    said = refuse("explain", ring_run, *arguments)
     assert all(part in said for part in parts), said
 
 

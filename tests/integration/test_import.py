@@ -26,7 +26,7 @@ NAMED = ["--columns", "who,does what,whom"]
 
 
 def test_a_table_is_imported_audited_trained_and_asked(
-    table: Path, tmp_path: Path, succeed: Callable[..., str], command_here: Here, tiny: list[str]
+    table: Path, tmp_path: Path, succeed: Callable[..., str], command: Here, tiny: list[str]
 ) -> None:
     names = write_lines(tmp_path / "names.tsv", ["f0_ann\tAnn of the first family"])
     folder = tmp_path / "family"
@@ -35,24 +35,24 @@ def test_a_table_is_imported_audited_trained_and_asked(
     assert "symmetric relations" in printed
     assert f"Next: knowformer train {folder} --out runs/family" in printed
     assert (folder / "entity_names.txt").read_text() == "f0_ann\tAnn of the first family\n"
-    assert command_here("train", folder, "--out", tmp_path / "run", *tiny).returncode == 0
+    assert command("train", folder, "--out", tmp_path / "run", *tiny).returncode == 0
     question = ["--head", "f0_ann", "--relation", "parent_of", "--threads", "1"]
-    answered = command_here("answer", tmp_path / "run", *question).stdout
+    answered = command("answer", tmp_path / "run", *question).stdout
     assert "(Ann of the first family, parent_of, ?)" in answered
 
 
 def test_json_tells_the_same(
-    table: Path, tmp_path: Path, read_json: Callable[..., Any], command_here: Here
+    table: Path, tmp_path: Path, read_json: Callable[..., Any], command: Here
 ) -> None:
     folder = tmp_path / "family"
-    told = json.loads(command_here("import", table, "--out", folder, *NAMED, "--json").stdout)
+    told = json.loads(command("import", table, "--out", folder, *NAMED, "--json").stdout)
     assert told["rows"] == 64
     assert told["audit"] == json.loads((folder / "audit.json").read_text())
     assert read_json("audit", folder)["held_out"] == told["audit"]["held_out"]
 
 
-def test_an_audit_lists_the_overlaps_that_it_speaks_of(command_here: Here) -> None:
-    printed = command_here("audit", "nations").stdout
+def test_an_audit_lists_the_overlaps_that_it_speaks_of(command: Here) -> None:
+    printed = command("audit", "nations").stdout
     assert "14" in next(line for line in printed.splitlines() if "entities" in line)
     assert "listed under 'overlaps'" in re.sub(r"[│\s]+", " ", printed)
     row = next(line for line in printed.splitlines() if "duplicate of" in line)
@@ -60,11 +60,11 @@ def test_an_audit_lists_the_overlaps_that_it_speaks_of(command_here: Here) -> No
 
 
 def test_bad_rows_are_passed_over_listed_and_end_in_2(
-    table: Path, tmp_path: Path, command_here: Here
+    table: Path, tmp_path: Path, command: Here
 ) -> None:
     with table.open("ab") as file:
         file.write(b"f0_ann;parent_of\nf0_ann;parent_of;caf\xe9\n")
-    done = command_here("import", table, "--out", tmp_path / "family", *NAMED, "--skip-bad")
+    done = command("import", table, "--out", tmp_path / "family", *NAMED, "--skip-bad")
     assert done.returncode == 2
     assert "passed over 2" in done.stderr
     assert "52 train" in done.stdout
@@ -73,18 +73,18 @@ def test_bad_rows_are_passed_over_listed_and_end_in_2(
 
 
 def test_a_misspelt_column_is_answered_with_a_near_one(
-    table: Path, tmp_path: Path, refuse_here: Refuse
+    table: Path, tmp_path: Path, refuse: Refuse
 ) -> None:
     wrong = ["--columns", "who,does waht,whom"]
-    said = refuse_here("import", table, "--out", tmp_path / "x", *wrong)
+    said = refuse("import", table, "--out", tmp_path / "x", *wrong)
     assert "Did you mean 'does what'" in said
 
 
-def test_options_of_tables_are_refused_for_rdf(tmp_path: Path, refuse_here: Refuse) -> None:
+def test_options_of_tables_are_refused_for_rdf(tmp_path: Path, refuse: Refuse) -> None:
     (tmp_path / "f.nt").write_text("<http://a/b> <http://a/c> <http://a/d> .\n")
     out = ["--out", tmp_path / "x"]
-    assert "got RDF" in refuse_here("import", tmp_path / "f.nt", *NAMED, *out)
-    assert "got RDF" in refuse_here("import", tmp_path / "f.nt", "--temporal", "when", *out)
+    assert "got RDF" in refuse("import", tmp_path / "f.nt", *NAMED, *out)
+    assert "got RDF" in refuse("import", tmp_path / "f.nt", "--temporal", "when", *out)
 
 
 @pytest.mark.parametrize(
@@ -104,16 +104,14 @@ def test_options_of_tables_are_refused_for_rdf(tmp_path: Path, refuse_here: Refu
     ],
 )
 def test_a_bad_file_is_refused_in_one_sentence(
-    name: str, content: bytes, parts: list[str], tmp_path: Path, refuse_here: Refuse
+    name: str, content: bytes, parts: list[str], tmp_path: Path, refuse: Refuse
 ) -> None:
     (tmp_path / name).write_bytes(content)
-    said = refuse_here("import", tmp_path / name, "--out", tmp_path / "deep" / "out")
+    said = refuse("import", tmp_path / name, "--out", tmp_path / "deep" / "out")
     assert all(part in said for part in parts), said
 
 
-def test_a_folder_that_is_there_is_left_alone(
-    table: Path, tmp_path: Path, refuse_here: Refuse
-) -> None:
-    assert "already" in refuse_here("import", table, "--out", tmp_path)
-    assert "found none" in refuse_here("import", tmp_path / "no.csv", "--out", tmp_path / "x")
-    assert "found a folder" in refuse_here("import", tmp_path, "--out", tmp_path / "x")
+def test_a_folder_that_is_there_is_left_alone(table: Path, tmp_path: Path, refuse: Refuse) -> None:
+    assert "already" in refuse("import", table, "--out", tmp_path)
+    assert "found none" in refuse("import", tmp_path / "no.csv", "--out", tmp_path / "x")
+    assert "found a folder" in refuse("import", tmp_path, "--out", tmp_path / "x")

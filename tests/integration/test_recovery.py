@@ -59,8 +59,8 @@ def test_a_lost_checkpoint_means_starting_over_with_the_same_result(own_family_r
 def test_a_checkpoint_of_other_settings_is_refused(own_family_run: Path):
     config = own_family_run / "config.toml"
     content = config.read_text("utf-8")
-    assert "hidden_dim = 8" in content
-    config.write_text(content.replace("hidden_dim = 8", "hidden_dim = 16"), "utf-8")
+    assert "hidden_dim = 16" in content
+    config.write_text(content.replace("hidden_dim = 16", "hidden_dim = 32"), "utf-8")
     with pytest.raises(BundleError, match=r"checkpoint\.safetensors.*config\.toml"):
         train(None, own_family_run, resume=True)
 
@@ -89,12 +89,12 @@ def test_answers_are_in_order_of_score_even_where_probabilities_are_all_zero_or_
 
 
 def test_two_processes_do_not_train_in_one_folder(
-    own_family_run: Path, refuse: Callable[..., str]
+    own_family_run: Path, refuse: Callable[..., str], installed: Callable[..., object]
 ) -> None:
     half_written = own_family_run / ".metrics.json.0.partial"
     half_written.write_text("the other process is at it", encoding="utf-8")
     with sole_trainer(own_family_run):
-        said = refuse("train", "--resume", "--out", own_family_run)
+        said = refuse("train", "--resume", "--out", own_family_run, by=installed)
         assert "another process" in said
         assert half_written.exists()
     train(None, own_family_run, resume=True)

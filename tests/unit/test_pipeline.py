@@ -21,7 +21,7 @@ def config_of(**training: object) -> RunConfig:
     settings = {
         "model": {
             "hidden_dim": 16,
-            "num_heads": 2,
+            "num_heads": 4,
             "num_layers": 1,
             "num_query_key_hops": 1,
             "num_value_hops": 1,

@@ -1,5 +1,6 @@
 """Reasoners on graphs that are given, and on graphs that grow."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from knowformer.runs.folder import Bundle
 from knowformer.seeding import generator
 from knowformer.storage.triples_io import NamedTriple
 
-SMALL = ModelConfig(hidden_dim=8, num_heads=2, num_layers=1, num_value_hops=2)
+SMALL = ModelConfig(hidden_dim=16, num_heads=4, num_layers=1, num_value_hops=2)
 CONFIG = RunConfig(model=SMALL, threads=1)
 
 
@@ -81,11 +82,17 @@ def test_a_graph_with_a_relation_that_the_model_does_not_know_is_refused(
         reasoner.on(KnowledgeGraph.from_triples([("a", "unheard of", "b")]))
 
 
-def test_a_run_is_loaded_onto_a_graph(tmp_path: Path) -> None:
+def test_a_run_is_loaded_onto_a_graph(
+    tmp_path: Path, write_triples: Callable[[Path, Sequence[NamedTriple]], Path]
+) -> None:
+    names = [f"place{number}" for number in range(120)]  # enough facts to be calibrated on
+    facts = [(name, "next", names[i - 1]) for i, name in enumerate(names)]
+    facts += [(name, "skip", names[i - 2]) for i, name in enumerate(names)]
     config = CONFIG.model_copy(update={"training": TrainingConfig(max_epochs=1)})
-    trained = train("nations", tmp_path / "run", config=config)
+    trained = train(write_triples(tmp_path / "ring.tsv", facts), tmp_path / "run", config=config)
     loaded = Reasoner.from_pretrained(tmp_path / "run", graph=trained.graph, threads=1)
+    assert trained.calibration is not None
     assert loaded.calibration == trained.calibration
-    question = {"head": "usa", "relation": "embassy"}
+    question = {"head": "place7", "relation": "skip"}
     assert loaded.answer(**question) == trained.answer(**question)
     assert trained.on(trained.graph).calibration is trained.calibration

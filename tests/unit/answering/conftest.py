@@ -13,7 +13,7 @@ from knowformer.model.config import ModelConfig
 from knowformer.model.knowformer import KnowFormer, initialize
 from knowformer.queries.known_answers import KnownAnswers
 
-SMALL = ModelConfig(hidden_dim=8, num_heads=2, num_layers=1, num_value_hops=2)
+SMALL = ModelConfig(hidden_dim=16, num_heads=4, num_layers=1, num_value_hops=2)
 
 
 @pytest.fixture(scope="session")

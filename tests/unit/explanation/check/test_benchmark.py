@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -24,20 +25,20 @@ def test_facts_are_drawn_in_both_directions_and_none_twice(ring: Dataset) -> Non
 def test_measuring_twice_gives_the_same_curves_and_another_seed_other_facts(
     report: FaithfulnessReport, measure: Measure
 ) -> None:
-    assert measure(4).curves == report.curves
-    assert measure(4, seed=1).curves != report.curves
+    assert measure(2).curves == report.curves
+    assert measure(2, seed=1).curves != report.curves
 
 
 def test_no_more_is_explained_than_there_is(ring: Dataset, measure: Measure) -> None:
     seen: list[tuple[int, int]] = []
-    count = 2 * len(ring.test.facts)
+    few = replace(ring, test=replace(ring.test, facts=ring.test.facts[:1]))
 
     def note(done: int, of: int) -> None:
         seen.append((done, of))
 
-    report = measure(1000, progress=note, command="typed")
-    assert (report.num_predictions, report.command) == (count, "typed")
-    assert seen == [(done, count) for done in range(1, count + 1)]
+    report = measure(1000, dataset=few, progress=note, command="typed")
+    assert (report.num_predictions, report.command) == (2, "typed")
+    assert seen == [(1, 2), (2, 2)]
 
 
 def test_at_least_one_prediction_is_asked_for(measure: Measure) -> None:

@@ -15,12 +15,12 @@ from knowformer.graph.knowledge_graph import KnowledgeGraph
 
 
 def test_a_report_has_every_curve_at_every_size(report: FaithfulnessReport) -> None:
-    assert report.num_predictions == 4
+    assert report.num_predictions == 2
     assert {curve.evidence for curve in report.curves} >= {"paths", "attended"}
     for curve in report.curves:
         sizes = PATH_COUNTS if curve.evidence == "paths" else ENTITY_COUNTS
         assert [point.size for point in curve.points] == list(sizes)
-        assert 1 <= curve.num_predictions <= 4
+        assert 1 <= curve.num_predictions <= 2
         for point in curve.points:
             assert point.difference == pytest.approx(point.named - point.random)
             assert point.low - 1e-12 <= point.difference <= point.high + 1e-12

@@ -35,9 +35,9 @@ def test_a_traced_model_agrees_with_fused_kernels(
     random_graph: Callable[..., KnowledgeGraph], finder: Finder
 ) -> None:
     graph = random_graph(1)
-    found = finder(graph)
+    found = finder(graph, num_heads=4)
     model = found.tracer.model.float()
-    assert model.backend.is_batch_invariant(width=16, num_heads=2, similarity="linear")
+    assert model.backend.is_batch_invariant(width=16, num_heads=4, similarity="linear")
     expected = Scorer(model, graph, seed=0).score(torch.tensor([2]), torch.tensor([1])).dense()[0]
     trace = found.tracer.trace(found.prediction(2, 1, 5), graph.adjacency.edges)
     assert trace.scores.dtype == expected.dtype == torch.float32
@@ -87,7 +87,7 @@ def test_gradients_of_messages_add_up_to_what_all_messages_bring(
     finder: Finder,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tracing, "NUM_POINTS", 400)
+    monkeypatch.setattr(tracing, "NUM_POINTS", 100)
     graph = random_graph(4)
     found = finder(graph)
     prediction = found.prediction(0, 3, 4)

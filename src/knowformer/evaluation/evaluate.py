@@ -50,7 +50,7 @@ def rank_split(
     pessimistic = torch.zeros_like(optimistic)
     num_queries = done = 0
     for batch, positions in evaluation_batches(directed, num_relations, batch_size):
-        scores = scorer.score(batch.heads, batch.relations)
+        scores = scorer.score(batch.heads, batch.relations, outside=True)
         answers = known.lookup(batch.heads, batch.relations)
         ranks = filtered_ranks(scores, answers, batch.rows, batch.tails)
         optimistic[positions], pessimistic[positions] = ranks.optimistic, ranks.pessimistic

@@ -7,23 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-
-@dataclass(frozen=True)
-class Outside:
-    """How the entities that a query does not see come after those that it sees.
-
-    Those of query b are ``entities[offsets[b] : offsets[b + 1]]``, by falling value; whatever is
-    neither seen nor listed is tied below them.
-    """
-
-    offsets: Int[Tensor, " bounds"]  # one more than queries
-    entities: Int[Tensor, " M"]
-    values: Int[Tensor, " M"]
-
-    def of_query(self, query: int) -> tuple[Int[Tensor, " m"], Int[Tensor, " m"]]:
-        """Returns the entities that a query does not see, in order, and their values."""
-        at = slice(int(self.offsets[query]), int(self.offsets[query + 1]))
-        return self.entities[at], self.values[at]
+from knowformer.views.views import Outside
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,15 @@ class Extraction(Protocol):
         ...
 
 
+def extractor_of(
+    adjacency: Adjacency, entity_keys: npt.NDArray[np.uint64], settings: ViewSettings
+) -> "ViewExtractor":
+    """Returns the extractor of a graph, made once and kept with its edges."""
+    if settings not in adjacency.memo:
+        adjacency.memo[settings] = ViewExtractor(adjacency, entity_keys, settings)
+    return adjacency.memo[settings]
+
+
 def one_by_one(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
     """Runs in the caller's thread."""
     return [function(item) for item in items]

@@ -1,5 +1,6 @@
 """Views: what an extractor returns."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -20,6 +21,21 @@ class Outside:
     offsets: Int64[Tensor, " bounds"]
     entities: Int64[Tensor, " M"]
     scores: Int64[Tensor, " M"]  # PageRank + weighted prior, in units of 1 / MASS
+
+    @staticmethod
+    def join(parts: Sequence["Outside"]) -> "Outside":
+        """Returns what is outside of the views of several batches, as of one."""
+        lengths = torch.cat([part.offsets.diff() for part in parts])
+        return Outside(
+            torch.cat([lengths.new_zeros(1), lengths.cumsum(0)]),
+            torch.cat([part.entities for part in parts]),
+            torch.cat([part.scores for part in parts]),
+        )
+
+    def of_query(self, query: int) -> tuple[Int64[Tensor, " m"], Int64[Tensor, " m"]]:
+        """Returns the entities outside of a query's view, in order, and their scores."""
+        at = slice(int(self.offsets[query]), int(self.offsets[query + 1]))
+        return self.entities[at], self.scores[at]
 
 
 @dataclass(frozen=True)

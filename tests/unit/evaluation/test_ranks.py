@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from knowformer.errors import KnowformerError
 from knowformer.evaluation.ranks import TIE_POLICIES, Ranks, filtered_ranks
-from knowformer.queries.scores import Outside, Scores
+from knowformer.queries.scores import Scores
+from knowformer.views.views import Outside
 
 
 def rank_one(scores: list[float], tail: int, known: Sequence[int] = ()) -> Ranks:
@@ -180,7 +181,7 @@ ORDERED = replace(
     outside=Outside(
         offsets=torch.tensor([0, 2, 4, 4]),
         entities=torch.tensor([5, 0, 0, 5]),
-        values=torch.tensor([7, 2, 3, 3]),
+        scores=torch.tensor([7, 2, 3, 3]),
     ),
 )
 

@@ -1,6 +1,7 @@
 import torch
 
-from knowformer.queries.scores import Outside, Scores
+from knowformer.queries.scores import Scores
+from knowformer.views.views import Outside
 
 # Two queries of a graph of six entities: one sees 1, 3 and 4, the other 0 and 5.
 RAGGED = Scores(

@@ -168,7 +168,8 @@ def _push(graph, scratch, rules, query):
     """Personalised PageRank by forward push, in rounds: what arrives moves on in the next."""
     degree, residual, settled = scratch.degree, scratch.residual, scratch.settled
     frontier, following = scratch.frontier, scratch.following
-    shares, candidates = scratch.shares, scratch.candidates
+    shares, candidates, is_target = scratch.shares, scratch.candidates, scratch.is_target
+    offsets, all_receivers, tolerance = graph.offsets, graph.receiver, rules.tolerance
     candidates[0], frontier[0] = query.head, query.head
     residual[query.head] = rules.mass
     reached, count = 1, 1
@@ -177,15 +178,20 @@ def _push(graph, scratch, rules, query):
         senders, count = count, 0
         for number in range(senders):
             entity, share = frontier[number], shares[number]
-            receivers, start, stop = _visible(graph, scratch, query, entity)
-            for edge in range(start, stop if share else start):
-                receiver = receivers[edge]
+            if share == 0:
+                continue
+            receivers, start, stop = all_receivers, offsets[entity], offsets[entity + 1]
+            if entity == query.head or is_target[entity]:
+                receivers = _visible(graph, is_target, query, entity)
+                start, stop = 0, len(receivers)
+            for edge in range(start, stop):
+                receiver = np.uint64(receivers[edge])
                 before = residual[receiver]
                 residual[receiver] = before + share
                 if before == 0 and settled[receiver] == 0:
                     candidates[reached] = receiver
                     reached += 1
-                threshold = rules.tolerance * degree[receiver]
+                threshold = tolerance * degree[receiver]
                 if before < threshold <= before + share:
                     following[count] = receiver
                     count += 1
@@ -205,18 +211,16 @@ def _settle(degree, residual, settled, frontier, shares, count, rules):
 
 
 @numba_function
-def _visible(graph, scratch, query, entity):
-    """Returns a list, and from where to where in it the receivers of an entity's edges stand."""
-    start, stop = np.int64(graph.offsets[entity]), np.int64(graph.offsets[entity + 1])
-    if entity != query.head and not scratch.is_target[entity]:
-        return graph.receiver, start, stop
-    receivers, count = np.empty(stop - start, dtype=np.int32), 0
+def _visible(graph, is_target, query, entity):
+    """Returns the receivers of the edges of the head, or of a target, that are not hidden."""
+    receivers = np.empty(graph.offsets[entity + 1] - graph.offsets[entity], dtype=np.int32)
+    count = 0
     for message in range(graph.sender_offsets[entity], graph.sender_offsets[entity + 1]):
         relation = graph.message_relation[message]
         for edge in range(graph.message_offsets[message], graph.message_offsets[message + 1]):
             receivers[count] = graph.receiver[edge]
-            count += not _is_hidden(scratch.is_target, query, entity, relation, receivers[count])
-    return receivers, 0, count
+            count += not _is_hidden(is_target, query, entity, relation, receivers[count])
+    return receivers[:count]
 
 
 @numba_function
@@ -288,49 +292,43 @@ def _score(graph, scratch, rules, query, count):
 
 @numba_function
 def _inside(graph, scratch, query, members):
-    """Returns the edges among members in the order by message, as bounds and lists."""
-    place, bounds, many = scratch.place, graph.message_offsets, MANY_EDGES * len(members)
-    for number in range(len(members)):
+    """Returns the edges among members: bounds by sender, messages by sender, and by message."""
+    size, place, is_target = len(members), scratch.place, scratch.is_target
+    bounds, receivers, relations = graph.message_offsets, graph.receiver, graph.message_relation
+    for number in range(size):
         place[members[number]] = number
-    offsets = np.zeros(len(members) + 1, dtype=np.int32)
-    sender_offsets = np.zeros(len(members) + 1, dtype=np.int32)
-    receiver = np.empty(8 * len(members), dtype=np.int32)
-    relation = np.empty(4 * len(members), dtype=np.int32)
-    message_offsets = np.zeros(4 * len(members) + 1, dtype=np.int32)
+    offsets, sender_offsets = np.zeros(size + 1, np.int32), np.zeros(size + 1, np.int32)
+    receiver, relation = np.empty(8 * size, np.int32), np.empty(4 * size, np.int32)
+    message_offsets = np.zeros(4 * size + 1, np.int32)
     edges, messages = 0, 0
-    for number in range(len(members)):
+    for number in range(size):
         entity = members[number]
-        is_marked = entity == query.head or scratch.is_target[entity]
         first, last = graph.sender_offsets[entity], graph.sender_offsets[entity + 1]
-        relation = _room(relation, messages + last - first)
-        message_offsets = _room(message_offsets, messages + last - first + 1)
+        if messages + last - first > len(relation):
+            relation = _grown(relation, messages + last - first)
+            message_offsets = _grown(message_offsets, messages + last - first + 1)
+        most = min(bounds[last] - bounds[first], (last - first) * size)
+        if edges + most >= len(receiver):
+            receiver = _grown(receiver, edges + most + 1)
+        is_marked = entity == query.head or is_target[entity]
         for message in range(first, last):
             before, start, stop = edges, np.int64(bounds[message]), np.int64(bounds[message + 1])
-            receiver = _room(receiver, edges + min(stop - start, len(members)) + 1)
-            if stop - start > many:
-                edges = _search(graph.receiver, start, stop, members, receiver, edges)
+            if stop - start > MANY_EDGES * size:
+                edges = _search(receivers, start, stop, members, receiver, edges)
             else:
                 for edge in range(start, stop):
-                    inside = place[graph.receiver[edge]]
-                    receiver[edges] = inside  # if it is outside, the next one takes its place
+                    inside = place[np.uint64(receivers[edge])]
+                    receiver[np.uint64(edges)] = inside  # one outside is overwritten by the next
                     edges += inside >= 0
             if is_marked:
                 edges = _drop_hidden(
-                    scratch.is_target,
-                    query,
-                    members,
-                    entity,
-                    graph.message_relation[message],
-                    receiver,
-                    before,
-                    edges,
+                    is_target, query, members, entity, relations[message], receiver, before, edges
                 )
-            if edges > before:
-                relation[messages] = graph.message_relation[message]
-                messages += 1
-                message_offsets[messages] = edges
+            relation[messages] = relations[message]
+            messages += edges > before
+            message_offsets[messages] = edges
         offsets[number + 1], sender_offsets[number + 1] = edges, messages
-    for number in range(len(members)):
+    for number in range(size):
         place[members[number]] = -1
     return (
         offsets,
@@ -342,10 +340,8 @@ def _inside(graph, scratch, query, members):
 
 
 @numba_function
-def _room(array, size):
-    """Returns the array with room for so many elements."""
-    if size <= len(array):
-        return array
+def _grown(array, size):
+    """Returns an array with room for so many elements and as many again."""
     grown = np.empty(2 * size, dtype=array.dtype)
     for number in range(len(array)):
         grown[number] = array[number]
@@ -353,24 +349,24 @@ def _room(array, size):
 
 
 @numba_function
-def _search(run, start, stop, members, receiver, edges):
-    """Appends the places of the members that are in a long rising run."""
-    for place in range(len(members)):
-        start = _lower_bound(run, start, stop, members[place])
-        if start < stop and run[start] == members[place]:
-            receiver[edges] = place
-            edges += 1
-    return edges
+def _search(receivers, start, stop, members, inside, count):
+    """Appends the places of the members that a message with very many edges reaches."""
+    for number in range(len(members)):
+        start = _lower_bound(receivers, start, stop, members[number])
+        if start < stop and receivers[start] == members[number]:
+            inside[count] = number
+            count += 1
+    return count
 
 
 @numba_function
-def _drop_hidden(is_target, query, members, sender, relation, receiver, start, stop):
+def _drop_hidden(is_target, query, members, sender, relation, inside, start, stop):
     """Takes hidden edges off the end of a list; returns where it ends then."""
     end = start
     for edge in range(start, stop):
-        place = receiver[edge]
+        place = inside[edge]
         if not _is_hidden(is_target, query, sender, relation, members[place]):
-            receiver[end] = place
+            inside[end] = place
             end += 1
     return end
 
@@ -379,14 +375,12 @@ def lay_out(view, first_edge, first_message, edges):
     """Writes a view's edges among those of other views, in both orders.
 
     Args:
-        view: what ``extract`` returns of edges.
+        view: what ``collect`` returns.
         first_edge: how many edges stand before it.
         first_message: how many messages stand before it.
         edges: arrays of the joined ``Edges``, from this view's first entity, edge and message on.
     """
     offsets, sender_offsets, relation, message_offsets, receiver = view
-    free = offsets.copy()  # where the next edge of each receiver goes
-    # By rising sender and relation: every receiver's edges come in that order.
     for sender in range(len(offsets) - 1):
         edges.offsets[sender] = first_edge + offsets[sender]
         edges.sender_offsets[sender] = first_message + sender_offsets[sender]
@@ -394,11 +388,43 @@ def lay_out(view, first_edge, first_message, edges):
             edges.message_sender[message] = sender
             edges.message_relation[message] = relation[message]
             edges.message_offsets[message] = first_edge + message_offsets[message]
-            for edge in range(message_offsets[message], message_offsets[message + 1]):
-                place = free[receiver[edge]]
-                free[receiver[edge]] = place + 1
-                edges.sender[place] = sender
-                edges.relation[place] = relation[message]
-                edges.message[place] = first_message + message
-                edges.receiver[edge] = receiver[edge]
-                edges.by_message[edge] = first_edge + place
+    _place_edges(
+        offsets.copy(),
+        message_offsets,
+        receiver,
+        edges.receiver,
+        edges.message,
+        edges.by_message,
+        first_edge,
+    )
+    _carry_messages(
+        first_message,
+        edges.message_sender,
+        edges.message_relation,
+        edges.message,
+        edges.sender,
+        edges.relation,
+    )
+
+
+@numba_function
+def _place_edges(free, message_offsets, receiver, to_receiver, to_message, to_place, first_edge):
+    """Puts each edge where the next one of its receiver goes: by rising sender and relation."""
+    for message in range(len(message_offsets) - 1):
+        for edge in range(message_offsets[message], message_offsets[message + 1]):
+            number = np.uint64(receiver[edge])
+            place = free[number]
+            free[number] = place + 1
+            to_message[np.uint64(place)] = message
+            to_receiver[edge] = number
+            to_place[edge] = first_edge + place
+
+
+@numba_function
+def _carry_messages(first_message, message_sender, message_relation, message, sender, relation):
+    """Copies to every edge what its message carries."""
+    for edge in range(len(message)):
+        number = np.uint64(message[edge])
+        sender[edge] = message_sender[number]
+        relation[edge] = message_relation[number]
+        message[edge] += first_message

@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-MASS = 2**50  # stands for 1, the mass of PageRank
-PARTS = 2**12  # alpha is a number of these: mass times alpha fits into 64 bits
+MASS = 2**40  # stands for 1, the mass of PageRank
+PARTS = 2**12  # alpha is a number of these
+COARSEST = 2**31  # tolerance: times the edges of an entity it fits into 64 bits
 
 
 class ViewSettings(BaseModel):
@@ -43,5 +44,5 @@ class Rules(NamedTuple):
             alpha=round(settings.alpha * PARTS),
             parts=PARTS,
             prior=round(settings.prior_weight * MASS),
-            tolerance=max(1, min(MASS, round(settings.tolerance * MASS / settings.size))),
+            tolerance=max(1, min(COARSEST, round(settings.tolerance * MASS / settings.size))),
         )

@@ -198,7 +198,9 @@ class Trainer:
         seconds = 0.0
         for _ in range(2):  # the first one compiles
             started = self.clock.elapsed()
-            self._step.differentiate(self._step.see(graph, batch, 0), step=0)
+            seen = self._step.see(graph, batch, 0)
+            if len(seen.batch):
+                self._step.differentiate(seen, step=0)
             seconds = self.clock.elapsed() - started
         self._optimizer.zero_grad()
         validated = 2 * len(self._valid.facts) * config.training.validations_per_epoch
@@ -217,6 +219,8 @@ class Trainer:
             available_bytes=available_memory(),
             num_queries=num_queries,
             seconds_per_epoch=seconds * work / len(batch),
+            num_entities=graph.adjacency.num_entities,
+            num_seen=config.model.num_seen(graph.adjacency.num_entities),
         )
 
 

@@ -113,7 +113,6 @@ class TrainingStep:
     def differentiate(self, seen: SeenBatch, *, step: int) -> float:
         """Replaces the model's gradients by those of a batch and returns its loss."""
         config, adjacency = self._config, seen.graph.adjacency
-        num_seen = config.model.num_seen(adjacency.num_entities)
         self._optimizer.zero_grad()
         return accumulate_gradients(
             self.model,
@@ -121,7 +120,7 @@ class TrainingStep:
             seen.batch.relations,
             identity_noise(config.model, seen.entity_keys, seed=config.seed, draw=step),
             self._micro_batch_loss(seen, step),
-            size=micro_batch_size(self._batch_size, num_seen, config.model.hidden_dim),
+            size=self._micro_batch_size(seen),
             workers=self._workers,
             permutation=permute_relations(
                 adjacency.num_relations,
@@ -129,6 +128,13 @@ class TrainingStep:
                 generator=generator(config.seed, "relations", step),
             ),
         )
+
+    def _micro_batch_size(self, seen: SeenBatch) -> int:
+        num_seen = self._config.model.num_seen(seen.graph.adjacency.num_entities)
+        # In views fewer queries may be left than a full batch has, and the views of the next batch
+        # are made meanwhile: smaller micro-batches leave no thread without work.
+        size = self._batch_size if seen.entities is None else -(-len(seen.batch) // 2)
+        return micro_batch_size(size, num_seen, self._config.model.hidden_dim)
 
     def _micro_batch_loss(self, seen: SeenBatch, step: int) -> MicroBatchLoss:
         """Returns the function from a micro-batch to its summand of the batch's loss."""

@@ -84,7 +84,8 @@ def test_ranking_leaves_scores_and_filter_as_they_were():
 
 
 def test_ranks_are_selected_by_a_mask():
-    ranks = Ranks(torch.tensor([1.0, 2.0, 3.0]).double(), torch.tensor([1.0, 4.0, 9.0]).double())
+    optimistic, pessimistic = torch.tensor([[1.0, 2.0, 3.0], [1.0, 4.0, 9.0]]).double()
+    ranks = Ranks(optimistic, pessimistic, torch.ones(3, dtype=torch.bool))
     chosen = ranks[torch.tensor([False, True, True])]
     assert chosen.realistic.tolist() == [3.0, 6.0]
 

@@ -1,7 +1,11 @@
 """Views by compiled code: threads extract them, then lay them side by side."""
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,8 +14,10 @@ from numba import njit, typeof
 from torch import Tensor
 
 from knowformer.kernels.interface import Edges
-from knowformer.views import _compiled
-from knowformer.views._compiled import EdgeArrays, Graph, Scratch
+from knowformer.system.notices import if_slow
+from knowformer.views._compiled_edges import EdgeArrays, collect, lay_out
+from knowformer.views._compiled_graph import Graph, Scratch
+from knowformer.views._compiled_reach import reach
 from knowformer.views.extracted import Extracted, Scored
 from knowformer.views.queries import Query
 from knowformer.views.settings import Rules
@@ -19,9 +25,10 @@ from knowformer.views.tails import Ranks, Tails
 
 ParallelMap = Callable[..., list[Any]]
 
+SOURCES = ("_compiled_graph.py", "_compiled_reach.py", "_compiled_edges.py")
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "boundscheck": False}
 
-_lock = threading.Lock()  # Numba compiles one at a time
+_logger = logging.getLogger(__name__)
 
 
 class CompiledExtraction:
@@ -42,9 +49,9 @@ class CompiledExtraction:
             graph, scratch = self._graph, self._scratch()
             members, others = np.arange(len(self._ranks), dtype=np.int32), Scored.nothing()
             if self._rules.size < len(members):
-                found = Scored(*_call("reach", graph, scratch, self._rules, query, outside))
+                found = Scored(*_reach(graph, scratch, self._rules, query, outside))
                 members, others = found.choose(self._rules.size, self._ranks, outside=outside)
-            return members, _call("collect", graph, scratch, query, members), others
+            return members, _collect(graph, scratch, query, members), others
 
         views = self._map(extract_one, queries)
         members, edges, others = map(list, zip(*views, strict=True))
@@ -90,11 +97,9 @@ def _new_scratch(graph: Graph) -> Scratch:
 
 def _join(views: Sequence[Any], num_relations: int, parallel_map: ParallelMap) -> Edges:
     """Lays views side by side; each is written by itself."""
-    sizes = np.array([(len(bounds) - 1, len(receiver), len(relation))
-                      for bounds, _, relation, _, receiver in views])  # fmt: skip
-    starts = np.zeros((len(views) + 1, 3), dtype=np.int64)
-    np.cumsum(sizes, axis=0, out=starts[1:])
-    entities, edges, messages = starts[-1].tolist()
+    sizes = [(len(view[0]) - 1, len(view[-1]), len(view[2])) for view in views]
+    starts = np.concatenate([[(0, 0, 0)], np.cumsum(sizes, axis=0)]).tolist()
+    entities, edges, messages = starts.pop()
 
     def ints(size: int, dtype: torch.dtype = torch.int32) -> Tensor:
         return torch.empty(size, dtype=dtype)
@@ -115,38 +120,50 @@ def _join(views: Sequence[Any], num_relations: int, parallel_map: ParallelMap) -
     )
     joined.offsets[-1] = joined.message_offsets[-1] = edges
     joined.sender_offsets[-1] = messages
+    arrays = EdgeArrays(*(getattr(joined, name).numpy() for name in EdgeArrays._fields))
 
-    def lay_out(number: int) -> None:
-        (entity, edge, message), last = starts[number].tolist(), starts[number + 1].tolist()
-        rows, own_edges, own_messages = map(slice, (entity, edge, message), last)
-        places = {"offsets": rows, "sender_offsets": rows}
-        places |= dict.fromkeys(
-            ("message_sender", "message_relation", "message_offsets"), own_messages
-        )
-        parts = [getattr(joined, name).numpy()[places.get(name, own_edges)]
-                 for name in EdgeArrays._fields]  # fmt: skip
-        _call("lay_out", views[number], edge, message, EdgeArrays(*parts))
+    def write(number: int) -> None:
+        _lay_out(views[number], *starts[number], arrays)
 
-    parallel_map(lay_out, range(len(views)))
+    parallel_map(write, range(len(views)))
     return joined
 
 
-_functions: dict[str, Any] = {}
+class _Compiled:
+    """A function, compiled when it is first called; arguments have the same types every time."""
 
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._machine_code: Any = None
+        self._lock = threading.Lock()
 
-def _call(name: str, *arguments: Any) -> Any:
-    """Calls a compiled function; its arguments are of the same types every time."""
-    if name not in _functions:
-        _functions[name] = _compile(getattr(_compiled, name), *arguments)
-    return _functions[name](*arguments)
+    def __call__(self, *arguments: Any) -> Any:
+        if self._machine_code is None:
+            with self._lock, if_slow(_say_once):
+                self._machine_code = self._machine_code or self._compile(*arguments)
+        return self._machine_code(*arguments)
 
-
-def _compile(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Compiles for these types; machine code is kept on disk where that is possible."""
-    signature = tuple(map(typeof, arguments))
-    with _lock:
+    def _compile(self, *arguments: Any) -> Any:
+        """Machine code is kept on disk where that is possible."""
+        signature = tuple(map(typeof, arguments))
+        self._function.__qualname__ = f"{self._function.__name__}_{_source_digest()}"
         try:
-            return njit(signature, cache=True, **OPTIONS)(function)
+            return njit(signature, cache=True, **OPTIONS)(self._function)
         except (RuntimeError, OSError):
             # No folder can be written for the cache: compile for this process alone.
-            return njit(signature, **OPTIONS)(function)
+            return njit(signature, **OPTIONS)(self._function)
+
+
+@cache
+def _say_once() -> None:
+    _logger.info("Compiling the extraction of views for this machine, once; later starts load it.")
+
+
+@cache
+def _source_digest() -> str:
+    """A name for this version of the code: Numba's cache looks at one file, it spans several."""
+    sources = b"".join(Path(__file__).with_name(name).read_bytes() for name in SOURCES)
+    return blake2b(sources, digest_size=8).hexdigest()
+
+
+_reach, _collect, _lay_out = map(_Compiled, (reach, collect, lay_out))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowformer.graph.knowledge_graph import KnowledgeGraph
-from knowformer.views import _compiled
+from knowformer.views._compiled_edges import MANY_EDGES
 from knowformer.views.cpu import CompiledExtraction
 from knowformer.views.queries import Hide
 from knowformer.views.reference import ReferenceExtraction
@@ -70,5 +70,5 @@ def test_messages_of_hubs_are_searched_with_the_same_result(
     hub[1::3, 2] = 9
     hubs = KnowledgeGraph(graph.entities, graph.relations, hub.unique(dim=0))
     longest = hubs.adjacency.edges.message_offsets.diff().max()
-    assert longest > _compiled.MANY_EDGES * size
+    assert longest > MANY_EDGES * size
     check(hubs, ViewSettings(size=size), seed, hide)

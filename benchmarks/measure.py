@@ -111,7 +111,7 @@ def training_step(
         while graph is None or len(batch) < arguments.batch_size:
             batches, epoch = trainer.epochs.batches(generator(0, "order", epoch)), epoch + 1
             graph, batch = next(batches)
-        trainer.step(graph, batch)
+        trainer.step(trainer.see(graph, batch))
         return len(batch)
 
     step.model = trainer.model  # type: ignore[attr-defined]

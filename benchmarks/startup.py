@@ -22,7 +22,7 @@ from knowformer.training.loop import Trainer
 imported = time.perf_counter()
 with tempfile.TemporaryDirectory() as folder:
     trainer = Trainer(load_dataset("umls-pykeen").for_training(), RunConfig(), Path(folder))
-    trainer.step(*next(trainer.epochs.batches(generator(0, "order", 0))))
+    trainer.step(trainer.see(*next(trainer.epochs.batches(generator(0, "order", 0)))))
 print(time.perf_counter() - imported)
 """
 

@@ -28,7 +28,7 @@ from knowformer.storage.atomic_files import remove_partial_files
 from knowformer.training.config import RunConfig
 from knowformer.training.events import Event, ValidationEvent, read_events
 from knowformer.training.loop import OnValidation, Trainer
-from knowformer.training.plan import choose_batch_size
+from knowformer.training.plan import choose_batch_size, choose_view_size
 from knowformer.training.settings_file import build_config, flat_settings, recommended_settings
 
 _logger = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ def train(
             )
         config = config or recommended_config(graph)
         dataset = graph if isinstance(graph, Dataset) else load_dataset(graph, seed=config.seed)
-        config = _with_batch_size(config, dataset)
+        config = _fixed(config, dataset)
         start_run(folder, config, dataset)
 
     with sole_trainer(folder):
@@ -141,9 +141,13 @@ def _draw_curve(folder: Path, *, title: str) -> None:
         draw_learning_curve(events, folder / "learning_curve.png", title=title)
 
 
-def _with_batch_size(config: RunConfig, dataset: Dataset) -> RunConfig:
-    """Fixes the batch size, so that a resumed run has the same one on any machine."""
-    size = config.training.batch_size or choose_batch_size(config, dataset.train.graph)
+def _fixed(config: RunConfig, dataset: Dataset) -> RunConfig:
+    """Chooses what the settings leave open, so that a resumed run has the same on any machine."""
+    graph = dataset.train.graph
+    if config.model.view_size is None:
+        seen = {"view_size": choose_view_size(config, graph)}
+        config = config.model_copy(update={"model": config.model.model_copy(update=seen)})
+    size = config.training.batch_size or choose_batch_size(config, graph)
     training = config.training.model_copy(update={"batch_size": size})
     return config.model_copy(update={"training": training})
 
@@ -186,10 +190,8 @@ def recommended_config(graph: str | Path | Dataset) -> RunConfig:
 
 def _stored_settings(folder: Path, wanted: RunConfig | None) -> RunConfig:
     stored = load_config(folder)
-    if wanted is not None and wanted.training.batch_size is None:
-        size = {"batch_size": stored.training.batch_size}
-        training = wanted.training.model_copy(update=size)
-        wanted = wanted.model_copy(update={"training": training})
+    if wanted is not None:
+        wanted = _left_open(wanted, stored)
     if wanted is not None and wanted != stored:
         before, now = flat_settings(stored), flat_settings(wanted)
         key = next(key for key in before if before[key] != now[key])
@@ -198,6 +200,16 @@ def _stored_settings(folder: Path, wanted: RunConfig | None) -> RunConfig:
             f"{now[key]!r}. Leave settings out to go on with that run, or choose another `out`."
         )
     return stored
+
+
+def _left_open(wanted: RunConfig, stored: RunConfig) -> RunConfig:
+    """Returns settings with what they leave open as it was chosen when the run started."""
+    model, training = wanted.model, wanted.training
+    if model.view_size is None:
+        model = model.model_copy(update={"view_size": stored.model.view_size})
+    if training.batch_size is None:
+        training = training.model_copy(update={"batch_size": stored.training.batch_size})
+    return wanted.model_copy(update={"model": model, "training": training})
 
 
 def _check_same_graph(

@@ -14,11 +14,10 @@ from knowformer.data.dataset import Dataset, Split, TrainingSplits
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.model.knowformer import KnowFormer, initialize
 from knowformer.model.micro_batches import micro_batch_size
-from knowformer.queries.query import QueryBatch
 from knowformer.scoring.scorer import Scorer
 from knowformer.training.config import LossName
 from knowformer.training.loop import Trainer
-from knowformer.training.sampling.epochs import TrainingGraph
+from knowformer.training.sampling.visibility import SeenBatch
 
 MODEL = ModelConfig(
     hidden_dim=16, num_heads=4, num_layers=2, num_query_key_hops=1, num_value_hops=2
@@ -32,8 +31,8 @@ class WatchedTrainer(Trainer):
 
     losses: list[float]
 
-    def step(self, graph: TrainingGraph, batch: QueryBatch) -> float:
-        loss = super().step(graph, batch)
+    def step(self, seen: SeenBatch) -> float:
+        loss = super().step(seen)
         self.losses.append(loss)
         return loss
 

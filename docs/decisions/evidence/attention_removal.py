@@ -18,9 +18,9 @@ from torch import Tensor
 from knowformer.explanation.check.benchmark import choose_facts
 from knowformer.explanation.check.faithfulness import RandomEvidence, Removal, score_margin
 from knowformer.explanation.find.attention_rows import largest
-from knowformer.explanation.find.evidence import NUM_PROTOTYPES, EvidenceFinder
+from knowformer.explanation.find.evidence import NUM_PROTOTYPES, AnswerEvidence, EvidenceFinder
 from knowformer.explanation.find.prediction import Prediction
-from knowformer.kernels.interface import Backend, Edges
+from knowformer.kernels.interface import Backend
 from knowformer.model.run import Probe
 from knowformer.reasoner import Reasoner
 
@@ -47,9 +47,9 @@ class OwnRow:
 class OwnRowRemoval:
     """Removes entities from the answer's row, or names those that matter most there."""
 
-    def __init__(self, finder: EvidenceFinder, prediction: Prediction, edges: Edges) -> None:
-        self._prediction = prediction
-        prepared = finder.tracer._prepare(prediction, edges)
+    def __init__(self, finder: EvidenceFinder, evidence: AnswerEvidence) -> None:
+        self._prediction = prediction = evidence.placed
+        prepared = finder.tracer._prepare(evidence.prediction, evidence.graph)
         self._prepared = replace(prepared, backend=OwnRow(prepared.backend, prediction.answer))
 
     def without(self, entities: Sequence[int]) -> float:
@@ -79,13 +79,13 @@ def losses(finder: EvidenceFinder, prediction: Prediction) -> dict[str, float]:
     """Returns the log-odds that an answer loses, by who is removed from what."""
     evidence = finder.find(prediction)
     before = score_margin(evidence.trace.scores, prediction).log_odds
-    own_row = OwnRowRemoval(finder, prediction, evidence.graph.edges)
-    all_rows = Removal(finder.tracer, evidence.graph, prediction)
+    own_row = OwnRowRemoval(finder, evidence)
+    all_rows = Removal(finder, evidence)
     named = {"own row": own_row.name(NUM_PROTOTYPES), "all rows": evidence.prototypes}
     random = np.random.default_rng([prediction.head, prediction.relation, prediction.answer])
-    others = RandomEvidence.of_entities(evidence.graph, prediction)
+    others = RandomEvidence.of_entities(evidence.graph, evidence.placed)
     removed = named | {f"random for {n}": others.draw(e, random) for n, e in named.items()}
-    removed["everyone"] = list(range(len(prediction.competitors)))
+    removed["everyone"] = list(range(evidence.graph.num_entities))
     values = {"named in both ways": float(len(set(named["own row"]) & set(named["all rows"])))}
     for name, entities in removed.items():
         values[f"{name:20s} from own row"] = before - own_row.without(entities)

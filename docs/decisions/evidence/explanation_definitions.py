@@ -12,10 +12,9 @@ import numpy as np
 
 from knowformer.explanation.check.benchmark import choose_facts
 from knowformer.explanation.check.faithfulness import RandomEvidence, Removal, score_margin
-from knowformer.explanation.find.evidence import CANDIDATES, EvidenceFinder
+from knowformer.explanation.find.evidence import CANDIDATES, AnswerEvidence, EvidenceFinder
 from knowformer.explanation.find.evidence_graph import EvidenceGraph
 from knowformer.explanation.find.paths import USUAL_LENGTH, EdgePath, Floats, find_paths
-from knowformer.explanation.find.prediction import Prediction
 from knowformer.reasoner import Reasoner
 
 NUM_PATHS = 5
@@ -28,14 +27,14 @@ def facts_of(graph: EvidenceGraph, paths: list[EdgePath]) -> list[int]:
 
 
 def definitions(
-    finder: EvidenceFinder, prediction: Prediction, graph: EvidenceGraph, removal: Removal
+    finder: EvidenceFinder, evidence: AnswerEvidence, removal: Removal
 ) -> dict[str, list[int]]:
     """Returns the facts that each definition names."""
-    head, answer = prediction.head, prediction.answer
-    distance = int(graph.distances(head)[answer])
-    integrated = finder.tracer.trace(prediction, graph.edges).hops.double().numpy()
+    graph, placed, distance = evidence.graph, evidence.placed, evidence.distance
+    head, answer = placed.head, placed.answer
+    integrated = evidence.trace.hops.double().numpy()
     # As NBFNet takes them: at the graph as it is.
-    plain = finder.tracer.hop_gradients(prediction, graph.edges)[1].double().numpy()
+    plain = finder.tracer.hop_gradients(evidence.prediction, graph)[1].double().numpy()
 
     def search(hops: Floats) -> list[EdgePath]:
         length = min(len(hops), max(USUAL_LENGTH, distance))
@@ -49,7 +48,7 @@ def definitions(
         for path in chosen
     }
     facts = facts_of(graph, chosen)
-    random = np.random.default_rng([head, prediction.relation, answer])
+    random = np.random.default_rng([head, placed.relation, answer])
     return {
         "chosen: integrated gradients, mean of facts": facts,
         "integrated gradients, widest first": facts_of(
@@ -60,7 +59,7 @@ def definitions(
         "single facts by integrated gradient": np.argsort(-graph.per_fact(integrated.sum(0)))[
             : len(facts)
         ].tolist(),
-        "random facts, as near": RandomEvidence.of_facts(graph, prediction).draw(facts, random),
+        "random facts, as near": RandomEvidence.of_facts(graph, placed).draw(facts, random),
     }
 
 
@@ -69,14 +68,14 @@ def main(run: str, count: int = 60) -> None:
     reasoner = Reasoner.from_pretrained(run, threads=1)
     split, seed = reasoner.dataset.test, reasoner.config.seed
     finder = EvidenceFinder.on_split(reasoner.model, split, seed=seed)
-    graph = EvidenceGraph(split.graph.adjacency)
     results: defaultdict[str, list[tuple[float, ...]]] = defaultdict(list)
     for fact in choose_facts(split.facts, len(split.graph.relations), count, seed=seed).tolist():
         prediction = finder.prediction(*fact)
-        before = score_margin(finder.tracer.score(prediction, graph.edges), prediction)
-        removal = Removal(finder.tracer, graph, prediction)
+        evidence = finder.find(prediction)
+        before = score_margin(evidence.trace.scores, prediction)
+        removal = Removal(finder, evidence)
         empty = removal.with_facts_alone([])
-        for name, facts in definitions(finder, prediction, graph, removal).items():
+        for name, facts in definitions(finder, evidence, removal).items():
             without, alone = removal.without_facts(facts), removal.with_facts_alone(facts)
             lost, gained = before.log_odds - without.log_odds, alone.log_odds - empty.log_odds
             results[name].append((len(facts), lost, gained, 1 / alone.rank))

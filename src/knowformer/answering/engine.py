@@ -39,6 +39,7 @@ class ScoredBatch:
 
     scores: Scores
     known: Bool[Tensor, "B W"]
+    known_pairs: tuple[Int[Tensor, " P"], Int[Tensor, " P"]]  # query and answer, seen or not
     features: QueryFeatures
 
     def allowed(self, *, new_only: bool) -> Float[Tensor, "B W"]:
@@ -50,8 +51,15 @@ class ScoredBatch:
         self, queries: Int[Tensor, " F"], entities: Int[Tensor, " F"]
     ) -> Bool[Tensor, " F"]:
         """Returns whether each entity is a known answer of its query."""
-        columns = self.scores.columns(queries, entities)
-        return self.known[queries, columns.clamp(min=0)] & (columns >= 0)
+        width = self.scores.num_entities
+        return torch.isin(
+            queries * width + entities, self.known_pairs[0] * width + self.known_pairs[1]
+        )
+
+    @property
+    def num_known(self) -> Int[Tensor, " B"]:
+        """How many known answers each query has."""
+        return torch.bincount(self.known_pairs[0], minlength=len(self.scores))
 
 
 class Engine:
@@ -104,11 +112,12 @@ class Engine:
     def score(
         self, heads: Int[Tensor, " B"], relations: Int[Tensor, " B"], *, sample: int = 0
     ) -> ScoredBatch:
-        """Scores queries (head, relation, ?) against every entity."""
+        """Scores queries (head, relation, ?) against every entity that they see."""
         scores = self._scorer(sample).score(heads, relations)
         seen = scores.mask(*self._seen.lookup(heads, relations))
-        known = scores.mask(*self._known.lookup(heads, relations))
-        return ScoredBatch(scores, known, query_features(scores, seen, relations))
+        known = self._known.lookup(heads, relations)
+        features = query_features(scores, seen, relations)
+        return ScoredBatch(scores, scores.mask(*known), known, features)
 
     def rank(
         self,
@@ -156,7 +165,6 @@ class Engine:
         self, questions: list[Question], options: Options, done: "_Counter"
     ) -> list[Ranking]:
         relations, heads = torch.tensor([self._query(q) for q in questions]).unbind(1)
-        k = min(options.k, len(self.graph.entities))
         draws: list[list[Draw]] = [[] for _ in questions]
         num_known = torch.zeros(len(questions))
         chosen = entities = known = torch.empty(0)
@@ -164,10 +172,11 @@ class Engine:
             batch = self.score(heads, relations, sample=sample)
             allowed = batch.allowed(new_only=options.new_only)
             best = allowed.sort(dim=1, descending=True, stable=True)
+            k = min(options.k, allowed.shape[1])
             if sample == 0:
                 chosen = best.indices[:, :k]
                 entities, known = batch.scores.entities_at(chosen), batch.known.gather(1, chosen)
-                num_known = batch.known.sum(1)
+                num_known = batch.num_known
             scores = allowed.gather(1, chosen)
             probabilities = self.calibrator.probabilities(scores, batch.features)
             # Among the k best: at least as high as the last of them.

@@ -87,7 +87,7 @@ def rank_missing_facts(
             probabilities[finite],
         )
         best = (pairs if best is None else best.joined(pairs)).best(k)
-        num_candidates += len(heads) * len(engine.graph.entities) - int(batch.known.sum())
+        num_candidates += len(heads) * len(engine.graph.entities) - int(batch.num_known.sum())
         done += len(heads)
         if progress is not None:
             progress(done, len(asked))

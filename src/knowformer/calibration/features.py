@@ -21,9 +21,9 @@ class QueryFeatures:
     num_seen: Int[np.ndarray, " B"]
     """Answers that the model sees as facts."""
     num_candidates: Float[np.ndarray, " B"]
-    """Entities that are not; at least one."""
+    """Entities that the query sees and that are not; at least one."""
     log_total: Float[np.ndarray, " B"]
-    """Log of the sum of exp(score) over all entities: what a softmax divides by."""
+    """Log of the sum of exp(score) over all that it sees: what a softmax divides by."""
 
     def take(self, queries: Int[np.ndarray, " N"]) -> "QueryFeatures":
         """Returns the features of these queries, in this order; a query may come again."""
@@ -45,7 +45,7 @@ def query_features(
         relations=relations.numpy(),
         competitors=logmeanexp_of_competitors(scores, seen).numpy(),
         num_seen=num_seen.numpy(),
-        num_candidates=(scores.num_entities - num_seen).clamp(min=1).double().numpy(),
+        num_candidates=(scores.offsets.diff() - num_seen).clamp(min=1).double().numpy(),
         log_total=scores.table.double().logsumexp(1).numpy(),
     )
 

@@ -13,7 +13,12 @@ from knowformer.data.dataset import Dataset, Split
 from knowformer.evaluation.link_prediction import auroc, average_precision, sample_unlinked
 from knowformer.evaluation.metrics import rank_metrics
 from knowformer.evaluation.ranks import Ranks, filtered_ranks
-from knowformer.evaluation.report import EvaluationProtocol, EvaluationReport, metrics_by_policy
+from knowformer.evaluation.report import (
+    EvaluationProtocol,
+    EvaluationReport,
+    metrics_by_policy,
+    view_report,
+)
 from knowformer.graph.categories import CATEGORIES, relation_categories
 from knowformer.graph.inverse import base_relation, is_inverse, with_inverse_facts
 from knowformer.graph.knowledge_graph import KnowledgeGraph
@@ -48,17 +53,19 @@ def rank_split(
     known = KnownAnswers(split.known, num_entities=len(graph.entities), num_relations=num_relations)
     optimistic = torch.zeros(len(directed), dtype=torch.double)
     pessimistic = torch.zeros_like(optimistic)
+    is_seen = torch.zeros(len(directed), dtype=torch.bool)
     num_queries = done = 0
     for batch, positions in evaluation_batches(directed, num_relations, batch_size):
-        scores = scorer.score(batch.heads, batch.relations)
+        scores = scorer.score(batch.heads, batch.relations, outside=True)
         answers = known.lookup(batch.heads, batch.relations)
         ranks = filtered_ranks(scores, answers, batch.rows, batch.tails)
         optimistic[positions], pessimistic[positions] = ranks.optimistic, ranks.pessimistic
+        is_seen[positions] = ranks.is_seen
         num_queries += len(batch)
         done += len(positions)
         if progress is not None:
             progress(done, len(directed))
-    return Ranks(optimistic, pessimistic), directed, num_queries
+    return Ranks(optimistic, pessimistic, is_seen), directed, num_queries
 
 
 def evaluate(
@@ -100,6 +107,7 @@ def evaluate(
         head=metrics_by_policy(ranks[asks_head]),
         tail=metrics_by_policy(ranks[~asks_head]),
         categories=_by_category(ranks, directed, dataset),
+        view=view_report(ranks, model.config.view_of(len(split.graph.entities))),
         link_prediction=predict_links(scorer, split, seed),
         calibration=_calibration(scorer, split, calibration, seed, progress),
         seconds=round(time.perf_counter() - started, 3),

@@ -26,6 +26,7 @@ class Ranks:
 
     optimistic: Float[Tensor, " F"]
     pessimistic: Float[Tensor, " F"]
+    is_seen: Bool[Tensor, " F"]  # whether the answer is in its query's view
 
     @property
     def realistic(self) -> Float[Tensor, " F"]:
@@ -38,7 +39,7 @@ class Ranks:
         return ranks
 
     def __getitem__(self, at: Bool[Tensor, " F"]) -> "Ranks":
-        return Ranks(self.optimistic[at], self.pessimistic[at])
+        return Ranks(self.optimistic[at], self.pessimistic[at], self.is_seen[at])
 
 
 def filtered_ranks(
@@ -77,7 +78,7 @@ def filtered_ranks(
         above, tied = _rank_outside(scores, known, int(queries[fact]), int(tails[fact]))
         higher[fact] += above
         equal[fact] = tied
-    return Ranks(1 + higher, 1 + higher + equal)
+    return Ranks(1 + higher, 1 + higher + equal, is_seen)
 
 
 def _rank_outside(

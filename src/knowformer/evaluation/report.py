@@ -8,6 +8,7 @@ from knowformer.calibration.reliability import CalibrationReport
 from knowformer.evaluation.metrics import HITS_AT, Metrics, rank_metrics
 from knowformer.evaluation.ranks import TIE_POLICIES, Ranks, TiePolicy
 from knowformer.tables import Cell, Column, TableView, Tabular
+from knowformer.views.settings import ViewSettings
 
 MetricsByPolicy = dict[TiePolicy, Metrics]
 
@@ -33,6 +34,19 @@ class EvaluationProtocol(BaseModel):
     noise: str
 
 
+class ViewReport(BaseModel):
+    """How well the answers lie inside their queries' views."""
+
+    model_config = ConfigDict(frozen=True)
+
+    size: int
+    """Entities that a query sees, at most."""
+    coverage: float
+    """Fraction of the answers that their query sees; the others rank below all that it sees."""
+    mrr_inside: float
+    mrr_outside: float
+
+
 class EvaluationReport(Tabular, BaseModel):
     """Metrics under each tie policy; ``head`` and ``tail`` are by the side asked for."""
 
@@ -45,6 +59,8 @@ class EvaluationReport(Tabular, BaseModel):
     head: MetricsByPolicy
     tail: MetricsByPolicy
     categories: dict[str, dict[str, Any]]
+    view: ViewReport | None = None
+    """Coverage of the queries' views; None: every query sees the whole graph."""
     link_prediction: dict[str, float] | None
     """AUROC and average precision, for graphs with a single relation."""
     calibration: CalibrationReport | None = None
@@ -81,6 +97,12 @@ class EvaluationReport(Tabular, BaseModel):
 
     def _caption(self) -> str:
         protocol, notes = self.protocol, list[str]()
+        if self.view:
+            view = self.view
+            notes.append(
+                f"a query sees {view.size:,} entities, {view.coverage:.1%} of the answers among "
+                f"them (MRR {view.mrr_inside:.3f} inside, {view.mrr_outside:.3f} outside)"
+            )
         if self.link_prediction:
             auroc, precision = (self.link_prediction[n] for n in ("auroc", "average_precision"))
             notes.append(f"AUROC {auroc:.3f}, average precision {precision:.3f}")
@@ -92,6 +114,19 @@ class EvaluationReport(Tabular, BaseModel):
             )
         notes += [protocol.setting, protocol.filter, protocol.selection, f"{self.seconds:.1f} s"]
         return "; ".join(notes)
+
+
+def view_report(ranks: Ranks, settings: ViewSettings | None) -> ViewReport | None:
+    """Returns how well views cover the answers; None if queries see the whole graph."""
+    if settings is None:
+        return None
+    inside = ranks.is_seen
+    return ViewReport(
+        size=settings.size,
+        coverage=inside.double().mean().item(),
+        mrr_inside=rank_metrics(ranks[inside].realistic)["mrr"],
+        mrr_outside=rank_metrics(ranks[~inside].realistic)["mrr"],
+    )
 
 
 def metrics_by_policy(ranks: Ranks) -> MetricsByPolicy:

@@ -4,6 +4,7 @@ import time
 from typing import Literal
 
 import numpy as np
+import torch
 
 from knowformer.data.labels import Labels
 from knowformer.explanation.check.faithfulness import Removal, check_evidence, score_margin
@@ -16,7 +17,7 @@ from knowformer.explanation.explanation import (
     ScoreMargin,
     Step,
 )
-from knowformer.explanation.find.attention_rows import AttentionRows, largest
+from knowformer.explanation.find.attention_rows import largest
 from knowformer.explanation.find.evidence import (
     NUM_PATHS,
     NUM_PROTOTYPES,
@@ -76,11 +77,11 @@ class Explainer:
         prediction = self._prediction(first, number, last, asks_for)
         evidence = self._finder.find(prediction, num_paths=num_paths, num_prototypes=num_prototypes)
         before = score_margin(evidence.trace.scores, prediction)
-        removal = Removal(self._finder.tracer, evidence.graph, prediction)
+        removal = Removal(self._finder, evidence)
         random = np.random.default_rng(
             derive_seed(self._seed, "explanation", first, number, last, asks_for)
         )
-        rows = evidence.trace.attention
+        fact = torch.tensor([[first, number, last]])
         explanation = Explanation(
             head=self._graph.entities.names[first],
             relation=self._graph.relations.names[number],
@@ -88,15 +89,17 @@ class Explainer:
             asks_for=asks_for,
             standing=before,
             num_rivals=int(prediction.competitors.sum()),
-            fact_hidden=evidence.graph.hides_something,
+            fact_hidden=bool(self._graph.adjacency.has_fact(fact)),
             paths=[self._path(path, evidence.graph, removal, before) for path in evidence.paths],
             no_paths=self._why_no_paths(evidence),
-            prototypes=self._attended(rows, evidence.prototypes),
-            attended=self._attended(rows, evidence.attended),
-            heads=self._heads(rows, prediction.answer, num_prototypes),
+            prototypes=self._attended(evidence, evidence.prototypes),
+            attended=self._attended(evidence, evidence.attended),
+            heads=self._heads(evidence, num_prototypes),
             no_prototypes=_why_no_prototypes(evidence),
             without_attention=(
-                None if rows is None else ScoreDrop.between(before, removal.attending_alone([]))
+                None
+                if evidence.trace.attention is None
+                else ScoreDrop.between(before, removal.attending_alone([]))
             ),
             faithfulness=check_evidence(
                 evidence, removal, before=before, num_draws=num_draws, random=random
@@ -131,33 +134,37 @@ class Explainer:
         )
 
     def _step(self, graph: EvidenceGraph, edge: int) -> Step:
-        names, relations = self._graph.entities.names, self._graph.relations
-        asked = asked_relation(int(graph.relation[edge]), relations)
+        asked = asked_relation(int(graph.relation[edge]), self._graph.relations)
         return Step(
-            start=names[graph.sender[edge]],
+            start=self._name(graph, int(graph.sender[edge])),
             relation=asked.name,
-            end=names[graph.receiver[edge]],
+            end=self._name(graph, int(graph.receiver[edge])),
             backwards=asked.side == "head",
         )
 
+    def _name(self, graph: EvidenceGraph, entity: int) -> str:
+        return self._graph.entities.names[int(graph.entities[entity])]
+
     def _attended(
-        self, rows: AttentionRows | None, entities: list[int], at: tuple[int, int] | None = None
+        self, evidence: AnswerEvidence, entities: list[int], at: tuple[int, int] | None = None
     ) -> list[AttendedEntity]:
         """Names entities with their influence and attention, in all or in one layer and head."""
+        rows = evidence.trace.attention
         if rows is None:
             return []
         influence = rows.influence.sum((0, 1)) if at is None else rows.influence[at]
         attention = rows.lift.mean((0, 1)) if at is None else rows.lift[at]
         return [
             AttendedEntity(
-                entity=self._graph.entities.names[w],
+                entity=self._name(evidence.graph, w),
                 influence=influence[w].item(),
                 attention=attention[w].item(),
             )
             for w in entities
         ]
 
-    def _heads(self, rows: AttentionRows | None, answer: int, count: int) -> list[HeadAttention]:
+    def _heads(self, evidence: AnswerEvidence, count: int) -> list[HeadAttention]:
+        rows, answer = evidence.trace.attention, evidence.placed.answer
         if rows is None:
             return []
         num_layers, num_heads, _ = rows.lift.shape
@@ -166,7 +173,7 @@ class Explainer:
                 layer=layer + 1,
                 head=head + 1,
                 entities=self._attended(
-                    rows, largest(rows.lift[layer, head], count, besides=answer), (layer, head)
+                    evidence, largest(rows.lift[layer, head], count, besides=answer), (layer, head)
                 ),
             )
             for layer in range(num_layers)
@@ -176,10 +183,14 @@ class Explainer:
     def _why_no_paths(self, evidence: AnswerEvidence) -> str | None:
         if evidence.paths:
             return None
+        if not evidence.sees_answer:
+            return self._why_not_seen(evidence)
         prediction, names = evidence.prediction, self._graph.entities.names
         num_hops = len(evidence.trace.hops)
         start, end = names[prediction.head], names[prediction.answer]
         ends = f"from {self._labels.entity(start)} to {self._labels.entity(end)}"
+        if evidence.graph.num_entities < len(names):
+            ends += f" among the {evidence.graph.num_entities:,} entities that the model saw"
         if num_hops == 0:
             return "The value streams of this model have no hops, so it follows no paths."
         if start == end:
@@ -196,10 +207,23 @@ class Explainer:
             "speak against the answer."
         )
 
+    def _why_not_seen(self, evidence: AnswerEvidence) -> str:
+        names, prediction = self._graph.entities.names, evidence.prediction
+        asked = asked_relation(prediction.relation, self._graph.relations)
+        return (
+            f"The model did not see {self._labels.entity(names[prediction.answer])}: this question "
+            f"shows it {evidence.graph.num_entities:,} of {len(names):,} entities, those nearest "
+            f"to {self._labels.entity(names[prediction.head])} and frequent {asked.side}s of "
+            f"{self._labels.relation(asked.name)}, and all others rank below them by the same "
+            "measure and count with their lowest score."
+        )
+
 
 def _why_no_prototypes(evidence: AnswerEvidence) -> str | None:
     if evidence.prototypes:
         return None
+    if not evidence.sees_answer:
+        return "An entity that the model did not see attends to none."
     if evidence.trace.attention is None:
         return "This model has no attention (model.attention is false), so it has no prototypes."
     return "The answer gains by no entity that is attended to."

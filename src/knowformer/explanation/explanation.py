@@ -41,15 +41,20 @@ class _Value(BaseModel):
 
 
 class ScoreMargin(_Value):
-    """An answer's score against its competitors, the candidates that are not known answers."""
+    """An answer's score against its competitors, the candidates that are not known answers.
+
+    Of a model that sees a part of the graph, only competitors in that part have scores.
+    """
 
     score: float
+    """Where the model does not see the answer, the lowest score of what it sees."""
     log_odds: float
     """The score less the log-sum-exp of the competitors' scores; zero is an even chance."""
     probability: float
     """The softmax over answer and competitors: the log-odds as a probability, not calibrated."""
     rank: float
-    """Among the competitors; ties count half (realistic rank)."""
+    """Among all competitors, those below that the model does not see; ties count half (realistic
+    rank)."""
 
 
 class ScoreDrop(_Value):

@@ -1,6 +1,7 @@
 """Immutable edges, sorted once by receiver, sender and relation; hiding is compaction."""
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,6 +32,8 @@ class Adjacency:
             by_sender=FactIndex.of(directed, BY_QUERY, **sizes),
         )
         self._earlier: EarlierEdges | None = None
+        self.memo: dict[object, Any] = {}
+        """What others have made of these edges, to be kept as long as they are."""
 
     def changed(
         self, *, added: Int[Tensor, "A 3"], removed: Int[Tensor, "B 3"], num_entities: int
@@ -51,6 +54,7 @@ class Adjacency:
         if "edges" in self.__dict__:
             earlier = EarlierEdges.unchanged(self.edges, self._indices)
         result._earlier = earlier and earlier.then(come, gone, result._indices)
+        result.memo = {}
         return result
 
     @property

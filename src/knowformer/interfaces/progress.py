@@ -70,9 +70,11 @@ class TrainingDisplay:
             self._show_training(event)
 
     def _show_plan(self, event: PlanEvent) -> None:
-        free = event["available_bytes"]
+        free, seen, entities = event["available_bytes"], event["num_seen"], event["num_entities"]
+        view = "" if seen == entities else f"a query sees {seen:,} of {entities:,} entities; "
         self._console.print(
-            f"plan  {event['num_queries']:,} queries an epoch, {event['batch_size']} a step, "
+            f"plan  {view}"
+            f"{event['num_queries']:,} queries an epoch, {event['batch_size']} a step, "
             f"{_counted(event['threads'], 'thread')}; about "
             f"{_clock(event['seconds_per_epoch'])} an epoch and "
             f"{event['memory_bytes'] / 1e9:.1f} GB"

@@ -29,7 +29,7 @@ class SimilarityForm:
 
     kappa: Callable[[Tensor, Tensor, Tensor | None], Tensor]
     """From q (B H U C), k (B H V C) and random directions: every similarity (B H U V)."""
-    sums: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
+    sums: Callable[[Tensor, Tensor, Tensor, Tensor | None, Tensor | None], tuple[Tensor, Tensor]]
     """From q, k, v, a and random directions: sum_w a_w kappa v_w (B H V C) and sum_w a_w kappa."""
 
 
@@ -57,8 +57,6 @@ def attention(
     directions: Directions | None = None,
 ) -> Heads:
     """Returns what every entity gathers, head by head."""
-    if attended is None:
-        attended = v.new_ones(()).expand(*v.shape[:-1], 1)
     total, attention_mass = SIMILARITIES[similarity].sums(q, k, v, attended, directions)
     num_entities = v.shape[-2]
     return (num_entities * v + total) / (num_entities + attention_mass)
@@ -94,31 +92,35 @@ def split_heads(states: Float[Tensor, "B V D"], num_heads: int) -> Heads:
 
 
 def linear_sums(
-    q: Heads, k: Heads, v: Heads, attended: Attended, directions: Directions | None = None
+    q: Heads, k: Heads, v: Heads, attended: Attended | None, directions: Directions | None = None
 ) -> tuple[Heads, Attended]:
     """Similarity 1 + q.k (eq. 10), linear in V: q (k^T v) needs no V x V matrix."""
     del directions
-    counted = attended * v
+    counted = _counted(v, attended)
     total = counted.sum(-2, keepdim=True) + q @ (k.mT @ counted)
-    mass = attended.sum(-2, keepdim=True) + _row_dot(q, (attended * k).sum(-2, keepdim=True))
+    num_attended = v.shape[-2] if attended is None else attended.sum(-2, keepdim=True)
+    mass = num_attended + _row_dot(q, _counted(k, attended).sum(-2, keepdim=True))
     return total, mass
 
 
 def dense_sums(
-    q: Heads, k: Heads, v: Heads, attended: Attended, directions: Directions | None = None
+    q: Heads, k: Heads, v: Heads, attended: Attended | None, directions: Directions | None = None
 ) -> tuple[Heads, Attended]:
     """Similarity exp(q.k), quadratic in V."""
     del directions
-    similarity = torch.exp(q @ k.mT) * attended.mT
+    similarity = torch.exp(q @ k.mT)
+    if attended is not None:
+        similarity = similarity * attended.mT
     return similarity @ v, similarity.sum(-1, keepdim=True)
 
 
 def feature_sums(
-    q: Heads, k: Heads, v: Heads, attended: Attended, directions: Directions | None
+    q: Heads, k: Heads, v: Heads, attended: Attended | None, directions: Directions | None
 ) -> tuple[Heads, Attended]:
     """Similarity of positive random features, linear in V."""
     q, k = positive_features(q, directions), positive_features(k, directions)
-    return q @ (k.mT @ (attended * v)), _row_dot(q, (attended * k).sum(-2, keepdim=True))
+    mass = _row_dot(q, _counted(k, attended).sum(-2, keepdim=True))
+    return q @ (k.mT @ _counted(v, attended)), mass
 
 
 def positive_features(unit: Heads, directions: Directions | None) -> Features:
@@ -126,6 +128,11 @@ def positive_features(unit: Heads, directions: Directions | None) -> Features:
     assert directions is not None
     exponent = unit @ directions.to(unit.dtype) - 0.5 * unit.square().sum(-1, keepdim=True)
     return torch.exp(exponent) / math.sqrt(directions.shape[-1])
+
+
+def _counted(rows: Features, attended: Attended | None) -> Features:
+    """Each row as often as it counts. A product with ones would change how sums are rounded."""
+    return rows if attended is None else attended * rows
 
 
 def _row_dot(rows: Features, vector: Float[Tensor, "B H 1 F"]) -> Attended:

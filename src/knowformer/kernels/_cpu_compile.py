@@ -30,12 +30,11 @@ from knowformer.kernels._arguments import (
 )
 from knowformer.kernels._cpu_stages import BLOCK
 from knowformer.kernels._vectors import rows_of
+from knowformer.system.notices import if_slow
 
 WIDTHS = (16, 32, 64)
 MODULES = ("_cpu_hop", "_cpu_input", "_cpu_attention", "_cpu_score")
 SOURCES = (*MODULES, "_cpu_stages", "_vectors", "_arguments")
-
-NOTICE_SECONDS = 1.5
 
 _lock = threading.Lock()  # Numba compiles one at a time
 _logger = logging.getLogger(__name__)
@@ -112,13 +111,8 @@ def compiled_kernel(name: str, width: int, head_width: int = 8) -> Kernel:
 
     The first use on a machine compiles it, which takes some seconds and is said in the log.
     """
-    with _lock:
-        notice = threading.Timer(NOTICE_SECONDS, _say_once)
-        notice.start()
-        try:
-            return Kernel(name, width, head_width)
-        finally:
-            notice.cancel()
+    with _lock, if_slow(_say_once):
+        return Kernel(name, width, head_width)
 
 
 @cache

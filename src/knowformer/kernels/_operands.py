@@ -193,6 +193,12 @@ class QueryView:
         offsets = self.offsets[first : last + 1] - self.offsets[first]
         return QueryView(self.edges, offsets, self.starts[first:last], self.heads[first:last])
 
+    def select(self, queries: Int64[Tensor, " b"]) -> "QueryView":
+        """Returns the view of some queries, by their numbers; the edges stay as they are."""
+        lengths = self.offsets.diff()[queries]
+        offsets = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+        return QueryView(self.edges, offsets, self.starts[queries], self.heads[queries])
+
     def one_by_one(self) -> Iterator[tuple["QueryView", slice]]:
         """Yields every query by itself, with edges of its own subgraph alone, and its rows."""
         bounds: list[int] = self.offsets.tolist()

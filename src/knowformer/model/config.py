@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from knowformer.kernels.interface import Similarity
+from knowformer.views.settings import ViewSettings
 
 PresetName = Literal["released", "paper"]
 
@@ -46,6 +47,15 @@ class ModelConfig(BaseModel):
     noise_scale: float = Field(default=4.0, ge=0.0)
     """Standard deviation of the identity noise."""
 
+    view_size: int | None = Field(default=None, ge=0)
+    """Entities that a query sees, at most: its part of the graph, in training and in use. 0: the
+    whole graph; none: chosen when training starts."""
+    view_alpha: float = Field(default=0.85, gt=0.0, lt=1.0)
+    """Fraction of its PageRank that an entity passes on, when the view is chosen."""
+    view_prior: float = Field(default=0.3, ge=0.0, le=16.0)
+    """Weight of entities of the right kind in the choice of the view: the tails of the query's
+    relation, by how often they are."""
+
     @model_validator(mode="after")
     def _heads_divide_width(self) -> "ModelConfig":
         if self.hidden_dim % self.num_heads:
@@ -54,6 +64,18 @@ class ModelConfig(BaseModel):
                 f"width {self.hidden_dim}"
             )
         return self
+
+    def view_of(self, num_entities: int) -> ViewSettings | None:
+        """Returns which part of a graph of this size a query sees; None: all of it."""
+        if not self.view_size or self.view_size >= num_entities:
+            return None
+        return ViewSettings(
+            size=self.view_size, alpha=self.view_alpha, prior_weight=self.view_prior
+        )
+
+    def num_seen(self, num_entities: int) -> int:
+        """Returns how many entities of a graph of this size a query sees, at most."""
+        return min(num_entities, self.view_size or num_entities)
 
     @property
     def noise_width(self) -> int:

@@ -82,6 +82,16 @@ class KnowFormer(nn.Module):
             dropout_threshold=round(self.config.dropout * 256),
         )
 
+    def noise_inputs(
+        self, identity_noise: Float[Tensor, "L V noise"]
+    ) -> list[Float[Tensor, "V D"] | None]:
+        """Returns what each layer's query stream makes of noise: for ``with_noise_inputs``."""
+        streams = [layer.query_key_stream for layer in self.typed_layers()]
+        return [
+            None if stream is None else stream.noise_input(noise.to(stream.first.weight.dtype))
+            for stream, noise in zip(streams, identity_noise, strict=True)
+        ]
+
     @property
     def is_batch_invariant(self) -> bool:
         """Whether a query's scores have the same bits in any batch."""

@@ -22,10 +22,15 @@ class QueryKeyStream(nn.Module):
         self.second = nn.Linear(width, width)
         self.hops = nn.ModuleList([Hop(config) for _ in range(config.num_query_key_hops)])
 
+    def noise_input(self, identity_noise: Float[Tensor, "V noise"]) -> Float[Tensor, "V D"]:
+        """Returns what the first map makes of each entity's noise, with its bias."""
+        width = self.second.in_features
+        return nn.functional.linear(identity_noise, self.first.weight[:, width:], self.first.bias)
+
     def pack(self, identity_noise: Float[Tensor, "V noise"]) -> StreamWeights:
         """Returns the weights in the form that kernels take, for entities with this noise."""
         width, weight = self.second.in_features, self.first.weight
-        extra = nn.functional.linear(identity_noise, weight[:, width:], self.first.bias)
+        extra = self.noise_input(identity_noise)
         second = self.second.weight, self.second.bias
         start = InputWeights.pack(extra, weight[:, :width], second, None)
         return StreamWeights(start, _packed(self.hops))

@@ -32,6 +32,22 @@ class ModelWeights(NamedTuple):
     dropout_threshold: int  # of 256, when dropout acts
 
 
+def with_noise_inputs(
+    weights: ModelWeights, inputs: Sequence[Float[Tensor, "V D"] | None]
+) -> ModelWeights:
+    """Returns the weights for other entities; see ``KnowFormer.noise_inputs``."""
+
+    def replaced(layer: LayerWeights, extra: Tensor | None) -> LayerWeights:
+        stream = layer.query_key
+        if stream is None or extra is None:
+            return layer
+        start = stream.start._replace(extra=extra)
+        return layer._replace(query_key=stream._replace(start=start))
+
+    layers = [replaced(*pair) for pair in zip(weights.layers, inputs, strict=True)]
+    return weights._replace(layers=tuple(layers))
+
+
 class LayerVectors(NamedTuple):
     """What each relation does to messages in one layer: a vector for every query and relation."""
 

@@ -43,6 +43,13 @@ class QueryBatch:
             tails=self.tails[inside],
         )
 
+    def keep(self, queries: Bool[Tensor, " B"], facts: Bool[Tensor, " F"]) -> "QueryBatch":
+        """Returns some of the queries with some of their answers; no other query keeps one."""
+        place = torch.cumsum(queries, 0) - 1
+        return QueryBatch(
+            self.heads[queries], self.relations[queries], place[self.rows[facts]], self.tails[facts]
+        )
+
     def by_relation(self) -> "QueryBatch":
         """Returns the same queries with equal relations side by side: they share work."""
         order = torch.argsort(self.relations, stable=True)

@@ -7,23 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-
-@dataclass(frozen=True)
-class Outside:
-    """How the entities that a query does not see come after those that it sees.
-
-    Those of query b are ``entities[offsets[b] : offsets[b + 1]]``, by falling value; whatever is
-    neither seen nor listed is tied below them.
-    """
-
-    offsets: Int[Tensor, " bounds"]  # one more than queries
-    entities: Int[Tensor, " M"]
-    values: Int[Tensor, " M"]
-
-    def of_query(self, query: int) -> tuple[Int[Tensor, " m"], Int[Tensor, " m"]]:
-        """Returns the entities that a query does not see, in order, and their values."""
-        at = slice(int(self.offsets[query]), int(self.offsets[query + 1]))
-        return self.entities[at], self.values[at]
+from knowformer.views.views import Outside
 
 
 @dataclass(frozen=True)
@@ -79,10 +63,14 @@ class Scores:
         return torch.where(is_seen, at - self.offsets[queries], -1)
 
     def at(self, queries: Int[Tensor, " F"], entities: Int[Tensor, " F"]) -> Float[Tensor, " F"]:
-        """Returns the score of each entity for its query; -inf if the query sees it not."""
+        """Returns the score of each entity for its query.
+
+        One that the query does not see comes after those that it sees: it gets the lowest score.
+        """
         columns = self.columns(queries, entities)
+        lowest = self.table.masked_fill(~self.is_candidate, torch.inf).amin(1)
         scores = self.table[queries, columns.clamp(min=0)]
-        return scores.masked_fill(columns < 0, -torch.inf)
+        return torch.where(columns < 0, lowest[queries], scores)
 
     def mask(self, queries: Int[Tensor, " F"], entities: Int[Tensor, " F"]) -> Bool[Tensor, "B W"]:
         """Returns True in the table at these pairs of a query and an entity that it sees."""

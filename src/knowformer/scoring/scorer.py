@@ -1,9 +1,10 @@
 """Scorer: a model bound to a graph and a seed; queries in, repeatable scores out."""
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -15,9 +16,16 @@ from knowformer.model.micro_batches import micro_batch_size
 from knowformer.model.noise import identity_noise
 from knowformer.model.relation_encoder import encode_invariantly
 from knowformer.model.run import FirstStates, query_key_vectors, run
-from knowformer.model.weights import ModelWeights, RelationVectors, select_queries
+from knowformer.model.weights import (
+    ModelWeights,
+    RelationVectors,
+    select_queries,
+    with_noise_inputs,
+)
 from knowformer.queries.scores import Scores
 from knowformer.system.workers import shared_workers, torch_on_one_core
+from knowformer.views.extractor import ViewExtractor, extractor_of
+from knowformer.views.views import Outside, Views
 
 SHARED_SIZE = 16  # queries of one relation that share work; more would leave threads idle
 
@@ -37,15 +45,30 @@ class Scorer:
         self.model = model
         self.graph = graph
         self._workers = shared_workers(threads)
-        self.identity_noise = identity_noise(
-            model.config, graph.entity_keys, seed=seed, draw=f"inference-{sample}"
+        self._noise_of = partial(
+            identity_noise, model.config, seed=seed, draw=f"inference-{sample}"
         )
+        settings = model.config.view_of(len(graph.entities))
+        self._extractor = settings and extractor_of(graph.adjacency, graph.entity_keys, settings)
 
     @torch_on_one_core()
-    def score(self, heads: Int[Tensor, " B"], relations: Int[Tensor, " B"]) -> Scores:
-        """Returns the scores of every entity for every query."""
+    def score(
+        self, heads: Int[Tensor, " B"], relations: Int[Tensor, " B"], *, outside: bool = False
+    ) -> Scores:
+        """Returns the scores of every entity that each query sees.
+
+        Args:
+            heads: the queries' heads.
+            relations: the queries' relations.
+            outside: also order what queries do not see.
+        """
         if len(heads) == 0:
             return Scores.of_all(torch.zeros(0, len(self.graph.entities)))
+        if self._extractor is not None:
+            return self._score_views(self._extractor, heads, relations, outside=outside)
+        return self._score_whole(heads, relations)
+
+    def _score_whole(self, heads: Int[Tensor, " B"], relations: Int[Tensor, " B"]) -> Scores:
         # Built once and kept: were they built in inference mode, training could not use them later.
         edges = self.graph.adjacency.edges
         distinct: Tensor
@@ -71,13 +94,54 @@ class Scorer:
             scores[chunk] = of_chunk
         return Scores.of_all(scores)
 
+    def _score_views(
+        self,
+        extractor: ViewExtractor,
+        heads: Int[Tensor, " B"],
+        relations: Int[Tensor, " B"],
+        *,
+        outside: bool,
+    ) -> Scores:
+        """Scores queries that each see a part of the graph, a few at a time."""
+        model, keys = self.model, self.graph.entity_keys
+        distinct: Tensor
+        distinct, row = torch.unique(relations, return_inverse=True)
+        make = [partial(encode_invariantly, model.encoder, distinct), self._pack_without_entities]
+        vectors, packed = self._workers.map(_without_gradients, make)
+
+        @torch.inference_mode()
+        def score_chunk(chunk: slice) -> tuple[Views, Tensor]:
+            views = extractor.extract(heads[chunk], relations[chunk], outside=outside)
+            noise = self._noise_of(keys[views.entities.numpy()])
+            # Query by query: the rounding of a product of matrices depends on how many rows it has.
+            rows = views.view.offsets.diff().tolist()
+            inputs = [model.noise_inputs(part) for part in noise.split(rows, dim=1)]
+            joined = [_joined(of_layer) for of_layer in zip(*inputs, strict=True)]
+            weights = with_noise_inputs(packed, joined)
+            of_chunk = select_queries(vectors, row[chunk])
+            return views, run(weights, views.view, of_chunk, model.backend)
+
+        size = self._micro_batch_size
+        chunks = [slice(first, first + size) for first in range(0, len(heads), size)]
+        views, values = zip(*self._workers.map(score_chunk, chunks), strict=True)
+        return _joined_scores(views, values, len(self.graph.entities))
+
+    def _pack_without_entities(self) -> ModelWeights:
+        return self.model.pack(self._noise_of(np.empty(0, dtype=np.uint64)))
+
+    @cached_property
+    def identity_noise(self) -> Float[Tensor, "L V noise"]:
+        """The noise of every entity."""
+        return self._noise_of(self.graph.entity_keys)
+
     @property
     def _micro_batch_size(self) -> int:
         """Queries that run together: one, where the bits would depend on the others."""
         if not self.model.is_batch_invariant:
             return 1
-        width = self.model.config.hidden_dim
-        return micro_batch_size(SHARED_SIZE, len(self.graph.entities), width)
+        config = self.model.config
+        num_seen = config.num_seen(len(self.graph.entities))
+        return micro_batch_size(SHARED_SIZE, num_seen, config.hidden_dim)
 
 
 @torch.inference_mode()
@@ -127,3 +191,22 @@ def _by_relation(relations: Int[Tensor, " B"]) -> list[Int[Tensor, " b"]]:
     counts = torch.unique_consecutive(relations[order], return_counts=True)[1]
     of_relation = order.split(counts.tolist())
     return [chunk for positions in of_relation for chunk in positions.split(SHARED_SIZE)]
+
+
+def _joined(parts: Sequence[Tensor | None]) -> Tensor | None:
+    """Returns tensors end to end; None if there are none."""
+    there = [part for part in parts if part is not None]
+    return torch.cat(there) if there else None
+
+
+def _joined_scores(views: Sequence[Views], values: Sequence[Tensor], num_entities: int) -> Scores:
+    """Returns the scores of several chunks of queries as one."""
+    lengths = torch.cat([each.view.offsets.diff() for each in views])
+    orders = [each.outside for each in views if each.outside is not None]
+    return Scores(
+        torch.cat(tuple(values)),
+        torch.cat([lengths.new_zeros(1), lengths.cumsum(0)]),
+        num_entities,
+        entities=torch.cat([each.entities for each in views]),
+        outside=Outside.join(orders) if orders else None,
+    )

@@ -7,7 +7,7 @@ and not a bit of the result. Kernels release Python's lock while they run.
 import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from typing import TypeVar
@@ -90,6 +90,17 @@ class Workers:
     def imap(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Yields the function's results in the order of the items, each as soon as it is there."""
         return self._pool.map(function, items)
+
+    def ahead(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Yields the function's results in order, the next one made while one is used."""
+        pending: Future[Result] | None = None
+        for item in items:
+            following = self._pool.submit(function, item)
+            if pending is not None:
+                yield pending.result()
+            pending = following
+        if pending is not None:
+            yield pending.result()
 
 
 @cache

@@ -59,6 +59,10 @@ class PlanEvent(TypedDict):
     available_bytes: float | None
     num_queries: int
     seconds_per_epoch: float
+    num_entities: int
+    """Of the graph that a step trains on."""
+    num_seen: int
+    """Of these, by each query."""
 
 
 class CalibrationEvent(TypedDict):

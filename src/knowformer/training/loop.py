@@ -5,7 +5,7 @@ same bits as one that was left alone (given the same settings and no time budget
 threads.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from knowformer.data.dataset import Split, TrainingSplits
@@ -28,6 +28,7 @@ from knowformer.training.optimizer import build_optimizer
 from knowformer.training.plan import FORWARD_COST, Plan, choose_batch_size, predicted_memory
 from knowformer.training.recorder import Recorder
 from knowformer.training.sampling.epochs import TrainingEpochs, TrainingGraph
+from knowformer.training.sampling.visibility import SeenBatch
 from knowformer.training.schedule import Schedule
 from knowformer.training.selection import Selection
 from knowformer.training.step import TrainingStep
@@ -110,10 +111,10 @@ class Trainer:
         recorder = Recorder(
             self._folder / "events.jsonl", counters, self.clock, on_event=self._on_event
         )
-        for graph, batch in schedule.steps(self.epochs, seed=self.config.seed):
-            loss = self.step(graph, batch)
+        for seen in schedule.steps(self.epochs, self._see_ahead, seed=self.config.seed):
+            loss = self.step(seen)
             schedule.advance()
-            recorder.add_step(loss, len(batch))
+            recorder.add_step(loss, len(seen.batch))
             due = schedule.is_validation_due()
             if due or recorder.seconds_pending >= LOG_EVERY_SECONDS:
                 self._record_training(recorder)
@@ -129,9 +130,25 @@ class Trainer:
         self.model.load_state_dict(self.selection.best_weights)
         return self.model
 
-    def step(self, graph: TrainingGraph, batch: QueryBatch) -> float:
+    def step(self, seen: SeenBatch) -> float:
         """Updates the weights once and returns the loss before."""
-        return self._step(graph, batch, step=self.counters.step, progress=self.schedule.progress())
+        return self._step(seen, step=self.counters.step, progress=self.schedule.progress())
+
+    def see(self, graph: TrainingGraph, batch: QueryBatch) -> SeenBatch:
+        """Returns what the queries of the next step see."""
+        return self._step.see(graph, batch, self.counters.step)
+
+    def _see_ahead(
+        self, batches: Iterator[tuple[TrainingGraph, QueryBatch]]
+    ) -> Iterator[SeenBatch]:
+        """Yields what the queries of each step see, made while the step before it runs."""
+        first = self.counters.step
+
+        def see(numbered: tuple[int, tuple[TrainingGraph, QueryBatch]]) -> SeenBatch:
+            number, (graph, batch) = numbered
+            return self._step.see(graph, batch, first + number)
+
+        return self._workers.ahead(see, enumerate(batches))
 
     def _record_training(self, recorder: Recorder) -> None:
         recorder.record_training(
@@ -181,7 +198,9 @@ class Trainer:
         seconds = 0.0
         for _ in range(2):  # the first one compiles
             started = self.clock.elapsed()
-            self._step.differentiate(graph, batch, step=0)
+            seen = self._step.see(graph, batch, 0)
+            if len(seen.batch):
+                self._step.differentiate(seen, step=0)
             seconds = self.clock.elapsed() - started
         self._optimizer.zero_grad()
         validated = 2 * len(self._valid.facts) * config.training.validations_per_epoch
@@ -191,13 +210,17 @@ class Trainer:
         return Plan(
             batch_size=self.batch_size,
             micro_batch_size=micro_batch_size(
-                self.batch_size, graph.adjacency.num_entities, config.model.hidden_dim
+                self.batch_size,
+                config.model.num_seen(graph.adjacency.num_entities),
+                config.model.hidden_dim,
             ),
             threads=self._workers.threads,
             memory_bytes=predicted_memory(config, self.splits.train.graph, self.batch_size),
             available_bytes=available_memory(),
             num_queries=num_queries,
             seconds_per_epoch=seconds * work / len(batch),
+            num_entities=graph.adjacency.num_entities,
+            num_seen=config.model.num_seen(graph.adjacency.num_entities),
         )
 
 

@@ -12,6 +12,8 @@ from knowformer.training.config import RunConfig
 from knowformer.training.events import PlanEvent
 
 PREFERRED_BATCH_SIZE = 16  # small enough that an epoch is many steps
+VIEW_SIZE = 2000  # entities that a query sees of a large graph
+WHOLE_GRAPH_LIMIT = 2.5 * VIEW_SIZE  # entities of a graph that queries see whole
 USABLE_FRACTION = 0.7  # of free memory, so that a run does not push others out
 # Fitted to the peaks of benchmarks/results, none of which is above its prediction.
 PROCESS_BYTES = 460e6  # Python, torch, compiled kernels, what the allocator keeps in reserve
@@ -34,6 +36,8 @@ class Plan:
     available_bytes: float | None
     num_queries: int
     seconds_per_epoch: float
+    num_entities: int
+    num_seen: int  # of them, by each query
 
     @property
     def fits(self) -> bool:
@@ -52,6 +56,8 @@ class Plan:
             "available_bytes": self.available_bytes,
             "num_queries": self.num_queries,
             "seconds_per_epoch": self.seconds_per_epoch,
+            "num_entities": self.num_entities,
+            "num_seen": self.num_seen,
         }
 
 
@@ -65,10 +71,19 @@ def choose_batch_size(config: RunConfig, graph: KnowledgeGraph) -> int:
     return size
 
 
+def choose_view_size(config: RunConfig, graph: KnowledgeGraph) -> int:
+    """Returns how many entities a query sees: a part of a large graph, 0 for all of a small one.
+
+    Where the graph is hardly larger than a view, all of it takes no longer and hides no answer.
+    """
+    is_large = len(graph.entities) > WHOLE_GRAPH_LIMIT
+    return VIEW_SIZE if is_large and not config.training.region_size else 0
+
+
 def predicted_memory(config: RunConfig, graph: KnowledgeGraph, batch_size: int) -> float:
     """Returns the peak memory of training in bytes."""
     model, training = config.model, config.training
-    num_entities = len(graph.entities)
+    num_entities = model.num_seen(len(graph.entities))
     if training.region_size and not training.whole_graph_share:
         num_entities = min(num_entities, training.region_size)
     num_relations = num_with_inverses(len(graph.relations))

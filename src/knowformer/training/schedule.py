@@ -7,7 +7,8 @@ the work, not the number of steps.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from knowformer.queries.query import QueryBatch
 from knowformer.seeding import generator
@@ -15,6 +16,9 @@ from knowformer.training.checkpoint import Counters
 from knowformer.training.clock import Clock
 from knowformer.training.config import TrainingConfig
 from knowformer.training.sampling.epochs import TrainingEpochs, TrainingGraph
+
+Seen = TypeVar("Seen")
+See = Callable[[Iterator[tuple[TrainingGraph, QueryBatch]]], Iterator[Seen]]
 
 
 class Schedule:
@@ -45,26 +49,29 @@ class Schedule:
         self._num_steps = math.ceil(config.max_epochs * steps_per_epoch)
         self._whole_graph_cost = whole_graph_cost
 
-    def steps(
-        self, epochs: TrainingEpochs, *, seed: int
-    ) -> Iterator[tuple[TrainingGraph, QueryBatch]]:
-        """Yields graph and batch of each step until the run is over; ``advance`` after each."""
-        while not self.is_over():
-            yield from self._rest_of_epoch(epochs, seed)
+    def steps(self, epochs: TrainingEpochs, see: See[Seen], *, seed: int) -> Iterator[Seen]:
+        """Yields what each step trains on until the run is over; ``advance`` after each.
 
-    def _rest_of_epoch(
-        self, epochs: TrainingEpochs, seed: int
-    ) -> Iterator[tuple[TrainingGraph, QueryBatch]]:
+        Args:
+            epochs: gives the batches and their graphs.
+            see: turns these into what a step takes; may run ahead.
+            seed: of the order.
+        """
+        while not self.is_over():
+            yield from self._rest_of_epoch(epochs, see, seed)
+
+    def _rest_of_epoch(self, epochs: TrainingEpochs, see: See[Seen], seed: int) -> Iterator[Seen]:
         counters = self._counters
         if self._leaves_partitions():  # the run was interrupted after the last partitioned step
             self._begin_next_epoch()
         if not counters.batch_in_epoch:
             counters.epoch_in_regions = self._is_on_partitions()
         order = generator(seed, "order", counters.epoch)
-        for graph, batch in epochs.batches(
+        batches = epochs.batches(
             order, partitioned=counters.epoch_in_regions, skip=counters.batch_in_epoch
-        ):
-            yield graph, batch
+        )
+        for seen in see(batches):
+            yield seen
             if self.is_over():
                 return
             if self._leaves_partitions():

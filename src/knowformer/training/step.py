@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from knowformer.errors import NonFiniteLossError
-from knowformer.kernels.interface import QueryView
 from knowformer.model.knowformer import KnowFormer, ordered_parameters
 from knowformer.model.micro_batches import micro_batch_size
 from knowformer.model.noise import identity_noise
@@ -21,10 +20,11 @@ from knowformer.training.config import RunConfig
 from knowformer.training.gradients import MicroBatch, MicroBatchLoss, accumulate_gradients
 from knowformer.training.losses import binary_loss, cross_entropy_loss
 from knowformer.training.optimizer import learning_rate
-from knowformer.training.sampling.edge_removal import visible_edges
 from knowformer.training.sampling.epochs import TrainingGraph
 from knowformer.training.sampling.negatives import sample_negatives
 from knowformer.training.sampling.relation_permutation import permute_relations
+from knowformer.training.sampling.visibility import SeenBatch, see_views, see_whole_graph
+from knowformer.views.extractor import extractor_of
 
 
 class TrainingStep:
@@ -59,22 +59,36 @@ class TrainingStep:
         self._batch_size = batch_size
         self._parameters = ordered_parameters(model)
 
-    def __call__(
-        self, graph: TrainingGraph, batch: QueryBatch, *, step: int, progress: float
-    ) -> float:
+    def see(self, graph: TrainingGraph, batch: QueryBatch, step: int) -> SeenBatch:
+        """Returns what the queries of a step see."""
+        config, training = self._config, self._config.training
+        random = generator(config.seed, "edges", step)
+        settings = config.model.view_of(graph.adjacency.num_entities)
+        if settings is None:
+            return see_whole_graph(
+                graph, batch,
+                hide=training.hide, edge_dropout=training.edge_dropout, generator=random,
+            )  # fmt: skip
+        return see_views(
+            extractor_of(graph.adjacency, graph.entity_keys, settings), graph, batch,
+            hide=training.hide, edge_dropout=training.edge_dropout, generator=random,
+        )  # fmt: skip
+
+    def __call__(self, seen: SeenBatch, *, step: int, progress: float) -> float:
         """Updates the weights once and returns the loss before.
 
         Args:
-            graph: what the batch sees.
-            batch: the queries.
+            seen: the queries, and what they see; if there are none, nothing changes.
             step: number of the step.
             progress: fraction of the run that is done, for the learning rate.
 
         Raises:
             NonFiniteLossError: loss or gradient are not finite; the weights are unchanged.
         """
-        training = self._config.training
-        value = self.differentiate(graph, batch, step=step)
+        training, batch = self._config.training, seen.batch
+        if not len(batch):
+            return 0.0
+        value = self.differentiate(seen, step=step)
         if not math.isfinite(value):
             raise NonFiniteLossError(step=step, loss=value, batch=batch.describe())
         norm = torch.nn.utils.clip_grad_norm_(
@@ -96,39 +110,36 @@ class TrainingStep:
         """The learning rate of the last step."""
         return self._optimizer.param_groups[0]["lr"]
 
-    def differentiate(self, graph: TrainingGraph, batch: QueryBatch, *, step: int) -> float:
+    def differentiate(self, seen: SeenBatch, *, step: int) -> float:
         """Replaces the model's gradients by those of a batch and returns its loss."""
-        config, training = self._config, self._config.training
-        edges = visible_edges(
-            graph.adjacency,
-            batch,
-            hide=training.hide,
-            dropout=training.edge_dropout,
-            generator=generator(config.seed, "edges", step),
-        )
-        batch = batch.by_relation()
-        num_entities = graph.adjacency.num_entities
+        config, adjacency = self._config, seen.graph.adjacency
         self._optimizer.zero_grad()
         return accumulate_gradients(
             self.model,
-            QueryView.whole(edges, batch.heads),
-            batch.relations,
-            identity_noise(config.model, graph.entity_keys, seed=config.seed, draw=step),
-            self._micro_batch_loss(graph, batch, step),
-            size=micro_batch_size(self._batch_size, num_entities, config.model.hidden_dim),
+            seen.view,
+            seen.batch.relations,
+            identity_noise(config.model, seen.entity_keys, seed=config.seed, draw=step),
+            self._micro_batch_loss(seen, step),
+            size=self._micro_batch_size(seen),
             workers=self._workers,
             permutation=permute_relations(
-                graph.adjacency.num_relations,
-                training.relation_swaps,
+                adjacency.num_relations,
+                config.training.relation_swaps,
                 generator=generator(config.seed, "relations", step),
             ),
         )
 
-    def _micro_batch_loss(
-        self, graph: TrainingGraph, batch: QueryBatch, step: int
-    ) -> MicroBatchLoss:
+    def _micro_batch_size(self, seen: SeenBatch) -> int:
+        num_seen = self._config.model.num_seen(seen.graph.adjacency.num_entities)
+        # In views fewer queries may be left than a full batch has, and the views of the next batch
+        # are made meanwhile: smaller micro-batches leave no thread without work.
+        size = self._batch_size if seen.entities is None else -(-len(seen.batch) // 2)
+        return micro_batch_size(size, num_seen, self._config.model.hidden_dim)
+
+    def _micro_batch_loss(self, seen: SeenBatch, step: int) -> MicroBatchLoss:
         """Returns the function from a micro-batch to its summand of the batch's loss."""
         seed, training = self._config.seed, self._config.training
+        graph, batch = seen.graph, seen.batch
 
         def loss(part: MicroBatch) -> Tensor:
             dropout = np.random.SFC64(derive_seed(seed, "dropout", step, part.number))
@@ -136,9 +147,12 @@ class TrainingStep:
                 part.weights, part.view, part.vectors, self.model.backend,
                 first=part.first_states, dropout=np.random.Generator(dropout),
             )  # fmt: skip
-            scores = Scores(values, part.view.offsets, graph.adjacency.num_entities)
+            rows = slice(int(seen.view.offsets[part.first]), int(seen.view.offsets[part.last]))
+            entities = None if seen.entities is None else seen.entities[rows]
+            scores = Scores(values, part.view.offsets, graph.adjacency.num_entities, entities)
             queries = batch.slice(part.first, part.last)
             known = scores.mask(*graph.known.lookup(queries.heads, queries.relations))
+            known |= ~scores.is_candidate
             columns = scores.columns(queries.rows, queries.tails)
             if training.loss == "cross_entropy":
                 return cross_entropy_loss(

@@ -251,3 +251,46 @@ def test_a_small_run_goes_without_calibration_and_says_so(
     assert small.answer(head="place00", relation="next").probability_kind == "model"
     with pytest.raises(DataError, match="at least 20 validation facts"):
         small.calibrate()
+
+
+@pytest.fixture(scope="module")
+def in_views(tmp_path_factory: pytest.TempPathFactory) -> Reasoner:
+    """A model whose queries see 6 of 14 nations."""
+    seen = SMALL.model_copy(update={"view_size": 6})
+    config = CONFIG.model_copy(
+        update={"model": seen, "training": TrainingConfig(max_epochs=1, batch_size=64)}
+    )
+    return train("nations", tmp_path_factory.mktemp("views") / "run", config=config)
+
+
+def test_a_run_remembers_its_view_and_answers_with_it(in_views: Reasoner):
+    again = Reasoner.from_pretrained(in_views.folder, threads=1)
+    assert again.config.model.view_size == 6
+    answers = again.answer(head="usa", relation="embassy", k=14)
+    assert 1 < len(answers.answers) <= 6
+    assert answers.num_candidates == 14
+    assert answers == in_views.answer(head="usa", relation="embassy", k=14)
+
+
+def test_in_views_answers_do_not_depend_on_what_else_is_asked(in_views: Reasoner):
+    together = list(in_views.answer_many(QUESTIONS, k=4))
+    for question, answers in zip(QUESTIONS, together, strict=True):
+        (alone,) = in_views.answer_many([question], k=4)
+        assert answers == alone
+
+
+def test_a_known_fact_is_known_wherever_the_view_ends(in_views: Reasoner):
+    for head, relation, tail in named_facts(in_views)[:40]:
+        answers = in_views.answer(head=head, tail=tail, k=55)
+        (asked,) = [answer for answer in answers.answers if answer.name == relation]
+        assert asked.known
+        assert 0.0 <= asked.probability <= 1.0
+
+
+def test_in_views_missing_facts_are_found_and_evaluation_reports_coverage(in_views: Reasoner):
+    assert len(in_views.missing_facts("embassy", k=5).facts) == 5
+    report = in_views.evaluate("valid")
+    assert report.view is not None
+    assert 0.2 < report.view.coverage < 1.0
+    assert report.view.mrr_inside > report.view.mrr_outside
+    assert "a query sees 6 entities" in report.table().caption

@@ -35,7 +35,7 @@ def test_a_query_that_sees_a_part_of_the_graph_is_compared_with_that_part():
     )
     features = query_features(seen_part, torch.zeros(2, 2).bool(), torch.tensor([0, 1]))
     assert features.competitors.tolist() == pytest.approx([math.log(2.0), 1.0])
-    assert features.num_candidates.tolist() == [5.0, 5.0]
+    assert features.num_candidates.tolist() == [2.0, 1.0]
 
 
 def test_features_count_and_may_be_taken_again_and_again():

@@ -64,9 +64,11 @@ class RecordingScorer(Scorer):
         super().__init__(make_model(len(graph.relations)), graph, seed=0)
         self.asked: list[tuple[int, int]] = []
 
-    def score(self, heads: torch.Tensor, relations: torch.Tensor) -> Scores:
+    def score(
+        self, heads: torch.Tensor, relations: torch.Tensor, *, outside: bool = False
+    ) -> Scores:
         self.asked += zip(heads.tolist(), relations.tolist(), strict=True)
-        return super().score(heads, relations)
+        return super().score(heads, relations, outside=outside)
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 16])

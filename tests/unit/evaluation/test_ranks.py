@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from knowformer.errors import KnowformerError
 from knowformer.evaluation.ranks import TIE_POLICIES, Ranks, filtered_ranks
-from knowformer.queries.scores import Outside, Scores
+from knowformer.queries.scores import Scores
+from knowformer.views.views import Outside
 
 
 def rank_one(scores: list[float], tail: int, known: Sequence[int] = ()) -> Ranks:
@@ -83,7 +84,8 @@ def test_ranking_leaves_scores_and_filter_as_they_were():
 
 
 def test_ranks_are_selected_by_a_mask():
-    ranks = Ranks(torch.tensor([1.0, 2.0, 3.0]).double(), torch.tensor([1.0, 4.0, 9.0]).double())
+    optimistic, pessimistic = torch.tensor([[1.0, 2.0, 3.0], [1.0, 4.0, 9.0]]).double()
+    ranks = Ranks(optimistic, pessimistic, torch.ones(3, dtype=torch.bool))
     chosen = ranks[torch.tensor([False, True, True])]
     assert chosen.realistic.tolist() == [3.0, 6.0]
 
@@ -180,7 +182,7 @@ ORDERED = replace(
     outside=Outside(
         offsets=torch.tensor([0, 2, 4, 4]),
         entities=torch.tensor([5, 0, 0, 5]),
-        values=torch.tensor([7, 2, 3, 3]),
+        scores=torch.tensor([7, 2, 3, 3]),
     ),
 )
 

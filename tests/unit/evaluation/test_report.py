@@ -4,11 +4,19 @@ import pytest
 import torch
 
 from knowformer.evaluation.ranks import Ranks
-from knowformer.evaluation.report import EvaluationProtocol, EvaluationReport, metrics_by_policy
+from knowformer.evaluation.report import (
+    EvaluationProtocol,
+    EvaluationReport,
+    ViewReport,
+    metrics_by_policy,
+    view_report,
+)
+from knowformer.views.settings import ViewSettings
 
 
 def ranks(optimistic: list[float], pessimistic: list[float]) -> Ranks:
-    return Ranks(*(torch.tensor(r, dtype=torch.double) for r in (optimistic, pessimistic)))
+    both = (torch.tensor(r, dtype=torch.double) for r in (optimistic, pessimistic))
+    return Ranks(*both, torch.arange(len(optimistic)) == 0)
 
 
 @pytest.fixture
@@ -78,3 +86,11 @@ def test_the_table_has_a_line_a_policy_and_side_but_none_for_categories_without_
     ]
     assert table.title == "ring, test: 1 facts asked both ways, 16 candidates"
     assert table.caption.startswith("AUROC 0.750, average precision 0.500; transductive; ")
+
+
+def test_coverage_tells_answers_inside_from_those_outside(report: EvaluationReport) -> None:
+    of_views = view_report(ranks([1, 4], [1, 4]), ViewSettings(size=8))
+    assert of_views == ViewReport(size=8, coverage=0.5, mrr_inside=1.0, mrr_outside=0.25)
+    caption = report.model_copy(update={"view": of_views}).table().caption
+    assert "a query sees 8 entities, 50.0% of the answers among them" in caption
+    assert view_report(ranks([1], [1]), None) is None

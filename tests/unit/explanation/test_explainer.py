@@ -4,9 +4,10 @@ import pytest
 
 from knowformer.data.labels import Labels
 from knowformer.errors import VocabularyError
-from knowformer.explanation.explainer import Explainer
+from knowformer.explanation.explainer import AsksFor, Explainer
 from knowformer.explanation.explanation import Explanation
 from knowformer.explanation.find.evidence import EvidenceFinder
+from knowformer.graph.inverse import inverse_of
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 
 Explain = Callable[..., Explanation]
@@ -169,3 +170,60 @@ def test_an_explanation_survives_json_and_becomes_a_table(explain: Explain) -> N
     assert frame["weight"].tolist()[0] == found.paths[0].weight
     assert "(eve, is mother of, ?)" in found._repr_html_()
     assert "(eve, is mother of, ?) Bob Smith: rank" in str(found)
+
+
+@pytest.fixture
+def wide(random_graph: Callable[..., KnowledgeGraph]) -> KnowledgeGraph:
+    """A graph of which views of twelve entities are a part."""
+    return random_graph(2, num_entities=30, num_facts=60)
+
+
+@pytest.mark.parametrize("asks_for", ["head", "tail"])
+def test_in_a_view_facts_and_entities_go_by_their_own_names(
+    wide: KnowledgeGraph, finder: Callable[..., EvidenceFinder], asks_for: AsksFor
+) -> None:
+    bound = finder(wide, seed=2, view_size=12)
+    explainer = Explainer(bound, labels=Labels(), seed=0)
+    names = wide.entities.names
+    found = [explainer.explain(names[0], "r1", name, asks_for=asks_for) for name in names[1:]]
+    assert any(each.paths for each in found)
+    for each in found:
+        check_path(each, wide)
+        ids = [wide.entities.id(name) for name in (each.asked_from, each.answer)]
+        relation = 1 if asks_for == "tail" else inverse_of(1, len(wide.relations))
+        evidence = bound.find(bound.prediction(ids[0], relation, ids[1]))
+        members = {names[entity] for entity in evidence.graph.entities.tolist()}
+        assert {entry.entity for entry in each.prototypes + each.attended} <= members
+        assert (each.heads == []) == (each.answer not in members)
+
+
+def test_an_answer_that_the_model_did_not_see_is_told_plainly(
+    wide: KnowledgeGraph, finder: Callable[..., EvidenceFinder]
+) -> None:
+    bound = finder(wide, seed=2, view_size=12)
+    seen = set(bound.sight.of(bound.prediction(0, 1, 1)).entities.tolist())
+    unseen = next(entity for entity in range(30) if entity not in seen)
+    labels = Labels({f"e{unseen}": "Far Away"}, {})
+    found = Explainer(bound, labels=labels, seed=0).explain("e0", "r1", "Far Away")
+    assert found.no_paths == (
+        "The model did not see Far Away: this question shows it 12 of 30 entities, those nearest "
+        "to e0 and frequent tails of r1, and all others rank below them by the same measure and "
+        "count with their lowest score."
+    )
+    assert found.no_prototypes == "An entity that the model did not see attends to none."
+    assert found.paths == found.prototypes == found.attended == found.heads == []
+    assert found.faithfulness == []
+    assert found.without_attention is None
+    assert 12 < found.standing.rank <= found.num_rivals + 1
+    assert found.no_paths in str(found)
+    assert Explanation.model_validate_json(found.model_dump_json()) == found
+
+
+def test_no_path_within_a_view_is_told_as_such(finder: Callable[..., EvidenceFinder]) -> None:
+    # c is in the view since it is the most frequent tail of s, and no fact leads there from a.
+    facts = [("a", "r", "b"), ("d", "s", "c"), ("e", "s", "c"), ("f", "s", "g")]
+    graph = KnowledgeGraph.from_triples(facts)
+    explainer = Explainer(finder(graph, view_size=3), labels=Labels(), seed=0)
+    assert explainer.explain("a", "s", "c").no_paths == (
+        "No path of facts leads from a to c among the 3 entities that the model saw."
+    )

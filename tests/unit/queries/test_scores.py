@@ -1,6 +1,8 @@
+import pytest
 import torch
 
-from knowformer.queries.scores import Outside, Scores
+from knowformer.queries.scores import Scores
+from knowformer.views.views import Outside
 
 # Two queries of a graph of six entities: one sees 1, 3 and 4, the other 0 and 5.
 RAGGED = Scores(
@@ -61,3 +63,7 @@ def test_a_query_knows_what_it_sees_and_the_order_of_the_rest() -> None:
     outside = Outside(torch.tensor([0, 1, 3]), torch.tensor([2, 4, 1]), torch.tensor([9, 8, 7]))
     entities, values = outside.of_query(1)
     assert (entities.tolist(), values.tolist()) == ([4, 1], [8, 7])
+
+
+def test_what_a_query_does_not_see_scores_as_the_last_that_it_sees() -> None:
+    assert RAGGED.at(QUERIES, ENTITIES).tolist() == pytest.approx([0.3, 0.1, 1.5, 1.0])

@@ -10,6 +10,7 @@ from knowformer.model.config import PRESETS, ModelConfig
 from knowformer.model.knowformer import KnowFormer, initialize
 from knowformer.scoring.scorer import SHARED_SIZE, Scorer
 from knowformer.storage.triples_io import NamedTriple
+from knowformer.views.extractor import ViewExtractor
 
 CHAIN = [(f"e{i}", "r", f"e{i + 1}") for i in range(70)]
 STAR = [("hub", "r", f"leaf{i}") for i in range(60)]
@@ -124,3 +125,59 @@ def test_scores_keep_no_gradients_and_leave_the_model_trainable(family: Knowledg
     view = QueryView.whole(family.adjacency.edges, heads)
     model(view, heads, identity_noise=scorer.identity_noise).sum().backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_in_a_view_an_entity_scores_as_on_a_graph_that_is_no_larger(
+    random_graph: Callable[..., KnowledgeGraph],
+) -> None:
+    graph = random_graph(0, num_entities=80, num_facts=120)
+    model = model_for(graph, view_size=20)
+    heads, relations = torch.arange(5), torch.tensor([3, 0, 3, 5, 1])
+    scorer = Scorer(model, graph, seed=0, threads=2)
+    scores = scorer.score(heads, relations)
+    assert scores.entities is not None
+    settings = model.config.view_of(80)
+    assert settings is not None
+    views = ViewExtractor(graph.adjacency, graph.entity_keys, settings).extract(heads, relations)
+    assert torch.equal(scores.entities, views.entities)
+    noise = scorer.identity_noise[:, views.entities]
+    with torch.inference_mode():
+        expected = model(views.view, relations, identity_noise=noise)
+    torch.testing.assert_close(scores.values, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_in_views_too_neither_batch_nor_threads_change_a_bit(
+    random_graph: Callable[..., KnowledgeGraph],
+) -> None:
+    graph = random_graph(0, num_entities=300, num_facts=500)
+    model = model_for(graph, view_size=60, noise_dim=0)
+    heads = torch.arange(40)
+    relations = heads % 6
+    together = Scorer(model, graph, seed=0, threads=2).score(heads, relations)
+    alone = Scorer(model, graph, seed=0, threads=1)
+    values = [
+        alone.score(*query).values for query in zip(heads.split(1), relations.split(1), strict=True)
+    ]
+    assert torch.equal(together.values, torch.cat(values))
+
+
+def test_the_order_outside_of_views_is_there_on_request(
+    random_graph: Callable[..., KnowledgeGraph],
+) -> None:
+    graph = random_graph(0, num_entities=80, num_facts=120)
+    scorer = Scorer(model_for(graph, view_size=10), graph, seed=0)
+    heads, relations = torch.arange(20), torch.arange(20) % 6
+    assert scorer.score(heads, relations).outside is None
+    scores = scorer.score(heads, relations, outside=True)
+    assert scores.outside is not None
+    for query in range(20):
+        seen, others = scores.entities_of(query), scores.outside.of_query(query)[0]
+        assert len(torch.unique(torch.cat([seen, others]))) == len(seen) + len(others)
+
+
+def test_a_view_as_large_as_the_graph_is_the_whole_graph(family: KnowledgeGraph) -> None:
+    query = torch.tensor([0, 1]), torch.tensor([1, 2])
+    whole = Scorer(model_for(family), family, seed=0).score(*query)
+    large = Scorer(model_for(family, view_size=len(family.entities)), family, seed=0).score(*query)
+    assert large.entities is None
+    assert torch.equal(whole.values, large.values)

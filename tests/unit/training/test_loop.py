@@ -17,7 +17,6 @@ from knowformer.evaluation.evaluate import rank_split
 from knowformer.evaluation.metrics import rank_metrics
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.model.knowformer import KnowFormer
-from knowformer.queries.query import QueryBatch
 from knowformer.scoring.scorer import Scorer
 from knowformer.storage.tensor_files import read_tensors
 from knowformer.storage.triples_io import NamedTriple
@@ -26,7 +25,7 @@ from knowformer.training.clock import Clock
 from knowformer.training.config import RunConfig
 from knowformer.training.events import Event, RecordedEvent, ValidationEvent, read_events
 from knowformer.training.loop import Trainer
-from knowformer.training.sampling.epochs import TrainingGraph
+from knowformer.training.sampling.visibility import SeenBatch
 from knowformer.training.settings_file import parse_config
 
 Weights = dict[str, Tensor]
@@ -393,9 +392,9 @@ def test_a_run_on_partitions_ends_on_the_whole_graph(
     whole: list[bool] = []
     step = Trainer.step
 
-    def watched(self: Trainer, graph: TrainingGraph, batch: QueryBatch) -> float:
-        whole.append(graph is self.epochs.whole)
-        return step(self, graph, batch)
+    def watched(self: Trainer, seen: SeenBatch) -> float:
+        whole.append(seen.graph is self.epochs.whole)
+        return step(self, seen)
 
     monkeypatch.setattr(Trainer, "step", watched)
     finished(splits, config_of(max_epochs=3, region_size=6, whole_graph_share=0.4), tmp_path)

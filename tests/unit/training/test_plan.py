@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -5,6 +6,7 @@ import pytest
 import torch
 
 from knowformer.data.dataset import Dataset
+from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.training import plan
 from knowformer.training.config import RunConfig
 from knowformer.training.loop import Trainer
@@ -12,6 +14,7 @@ from knowformer.training.plan import (
     PREFERRED_BATCH_SIZE,
     Plan,
     choose_batch_size,
+    choose_view_size,
     predicted_memory,
 )
 from knowformer.training.settings_file import parse_config
@@ -64,7 +67,28 @@ def test_planning_leaves_the_run_as_it_was(ring: Dataset, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(("available", "fits"), [(None, True), (3e9, True), (1e9, False)])
 def test_the_event_has_every_estimate(available: float | None, fits: bool) -> None:
-    estimate = Plan(16, 8, 2, 2e9, available, 1000, 60.0)
+    estimate = Plan(16, 8, 2, 2e9, available, 1000, 60.0, 40, 20)
     event = dict(estimate.event())
     assert (event.pop("kind"), event.pop("fits")) == ("plan", fits)
     assert event == asdict(estimate)
+
+
+def test_a_small_graph_is_seen_whole_and_a_large_one_in_views(
+    ring: Dataset, random_graph: Callable[..., KnowledgeGraph]
+) -> None:
+    assert choose_view_size(RunConfig(), ring.train.graph) == 0
+    large = random_graph(0, num_entities=6000, num_facts=6000)
+    assert choose_view_size(RunConfig(), large) == plan.VIEW_SIZE
+    partitioned = parse_config({"training": {"region_size": 500}}, where="test")
+    assert choose_view_size(partitioned, large) == 0
+
+
+def test_a_view_needs_less_memory_than_the_graph(
+    random_graph: Callable[..., KnowledgeGraph],
+) -> None:
+    large = random_graph(0, num_entities=6000, num_facts=6000)
+    whole, seen = (
+        parse_config({"model": {"view_size": size}, "threads": 1}, where="test")
+        for size in (0, 500)
+    )
+    assert predicted_memory(seen, large, 16) < predicted_memory(whole, large, 16)

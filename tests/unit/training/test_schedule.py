@@ -130,7 +130,7 @@ def walk(ring: Dataset, counters: Counters, *, stop_at: int | None = None) -> li
         whole_graph_share=0.4,
     )
     walked: list[str] = []
-    for graph, batch in schedule.steps(epochs, seed=0):
+    for graph, batch in schedule.steps(epochs, lambda batches: batches, seed=0):
         kind = "whole" if graph is epochs.whole else "partition"
         walked.append(f"{kind} {graph.entity_keys.tolist()} {batch.facts.tolist()}")
         schedule.advance()

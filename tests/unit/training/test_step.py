@@ -1,3 +1,5 @@
+from itertools import islice
+
 import pytest
 import torch
 
@@ -8,8 +10,11 @@ from knowformer.system.workers import shared_workers
 from knowformer.training.config import LossName, RunConfig
 from knowformer.training.optimizer import build_optimizer
 from knowformer.training.sampling.epochs import TrainingEpochs
+from knowformer.training.sampling.visibility import see_views
 from knowformer.training.settings_file import parse_config
 from knowformer.training.step import TrainingStep
+from knowformer.views.extractor import ViewExtractor
+from knowformer.views.settings import ViewSettings
 
 BATCH_SIZE = 8
 
@@ -36,7 +41,7 @@ def epochs(ring: Dataset) -> TrainingEpochs:
 def take(step: TrainingStep, epochs: TrainingEpochs, num_steps: int) -> list[float]:
     batches = epochs.batches(torch.Generator().manual_seed(0))
     return [
-        step(*next(batches), step=number, progress=number / num_steps)
+        step(step.see(*next(batches), number), step=number, progress=number / num_steps)
         for number in range(num_steps)
     ]
 
@@ -59,14 +64,16 @@ def test_randomness_depends_on_the_number_of_the_step(
 ) -> None:
     step = step_of(ring, config_of(edge_dropout=0.3))
     graph, batch = next(epochs.batches(torch.Generator().manual_seed(0)))
-    losses = [step.differentiate(graph, batch, step=number) for number in (0, 1, 0)]
+    losses = [
+        step.differentiate(step.see(graph, batch, number), step=number) for number in (0, 1, 0)
+    ]
     assert losses[0] == losses[2] != losses[1]
 
 
 def test_the_learning_rate_follows_progress(ring: Dataset, epochs: TrainingEpochs) -> None:
     step = step_of(ring, config_of(schedule="cosine", learning_rate=0.01))
     graph, batch = next(epochs.batches(torch.Generator().manual_seed(0)))
-    step(graph, batch, step=0, progress=0.5)
+    step(step.see(graph, batch, 0), step=0, progress=0.5)
     assert step.learning_rate == pytest.approx(0.005)
 
 
@@ -75,7 +82,7 @@ def test_gradients_are_replaced_not_added(ring: Dataset, epochs: TrainingEpochs)
     graph, batch = next(epochs.batches(torch.Generator().manual_seed(0)))
 
     def gradients() -> list[torch.Tensor]:
-        step.differentiate(graph, batch, step=0)
+        step.differentiate(step.see(graph, batch, 0), step=0)
         grads = [parameter.grad for parameter in step.model.parameters()]
         return [grad.clone() for grad in grads if grad is not None]
 
@@ -105,3 +112,41 @@ def test_a_loss_that_is_not_finite_leaves_the_weights_unchanged(
     with pytest.raises(NonFiniteLossError, match="step 0"):
         take(step, epochs, 1)
     assert torch.equal(flat(step.model).nan_to_num(7.0), before.nan_to_num(7.0))
+
+
+def test_in_views_the_same_seed_gives_the_same_bits(ring: Dataset, epochs: TrainingEpochs) -> None:
+    config = config_of()
+    config = config.model_copy(update={"model": config.model.model_copy(update={"view_size": 6})})
+    first, second = (step_of(ring, config) for _ in range(2))
+    losses = take(first, epochs, 3)
+    assert losses == take(second, epochs, 3)
+    assert torch.equal(flat(first.model), flat(second.model))
+    assert max(losses) > 0
+
+
+def test_a_view_of_everything_trains_as_the_whole_graph(ring: Dataset) -> None:
+    split = ring.for_training().train
+    # One query a batch: on the whole graph a batch hides the facts of all its queries.
+    epochs = TrainingEpochs(split, targets="some", batch_size=1, partition_size=None)
+    step = step_of(ring, config_of())
+    settings = ViewSettings(size=len(split.graph.entities))
+    extractor = ViewExtractor(split.graph.adjacency, split.graph.entity_keys, settings)
+    for graph, batch in islice(epochs.batches(torch.Generator().manual_seed(0)), 4):
+        random = torch.Generator()
+        seen = see_views(extractor, graph, batch, hide="facts", edge_dropout=0.0, generator=random)
+        assert seen.entities is not None
+        losses = [step.differentiate(each, step=0) for each in (seen, step.see(graph, batch, 0))]
+        assert losses[0] == losses[1]
+
+
+def test_a_batch_whose_answers_nobody_sees_changes_nothing(
+    ring: Dataset, epochs: TrainingEpochs
+) -> None:
+    step = step_of(ring, config_of())
+    graph, batch = next(epochs.batches(torch.Generator().manual_seed(0)))
+    nothing = batch.keep(
+        torch.zeros(len(batch), dtype=torch.bool), torch.zeros_like(batch.rows) > 0
+    )
+    before = flat(step.model)
+    assert step(step.see(graph, nothing, 0), step=0, progress=0.0) == 0.0
+    assert torch.equal(flat(step.model), before)

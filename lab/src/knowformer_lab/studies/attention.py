@@ -169,7 +169,8 @@ def measure_attention(
         progress: called with test answers done and in all.
 
     Raises:
-        ConfigError: the model has no attention, or a question no test fact.
+        ConfigError: the model has no attention, a question no test fact, or a test answer is
+            outside of its question's view.
         VocabularyError: a name is unknown.
     """
     if not model.config.attention:
@@ -271,7 +272,13 @@ class _OneQuestion:
         rows = self._finder.attention(
             self._finder.prediction(question.head, question.relation, answer)
         )
-        assert rows is not None
+        if rows is None:
+            name = self._named(answer).label
+            raise ConfigError(
+                f"Expected test answers that the model sees when it is asked, got {name}, which is "
+                "outside of its question's view. Ask another question, or train with a larger "
+                "model.view_size."
+            )
         return _Followed.of(rows, answer)
 
     def _answer(self, followed: _Followed, rank: float) -> AnswerStudy:

@@ -155,7 +155,7 @@ def shortest_path_lengths(
 
     Paths of ``max_length`` edges and more count as ``max_length``; 0 means that there is none.
     """
-    evidence = EvidenceGraph(graph.adjacency)
+    evidence = EvidenceGraph(graph.adjacency.edges)
     lengths = torch.zeros(len(facts), dtype=torch.long)
     for head in facts[:, 0].unique().tolist():
         asked = facts[:, 0] == head

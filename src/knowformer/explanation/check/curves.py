@@ -76,8 +76,8 @@ class CurveCollector:
         before: Floats,
         random: np.random.Generator,
     ) -> None:
-        removal = Removal(self._finder.tracer, evidence.graph, evidence.prediction)
-        others = RandomEvidence.of(kind, evidence.graph, evidence.prediction)
+        removal = Removal(self._finder, evidence)
+        others = RandomEvidence.of(kind, evidence.graph, evidence.placed)
         by_count = {count: evidence.pieces(kind, count) for count in _counts(kind)}
         draws = [others.draw(by_count[max(by_count)], random) for _ in range(self._num_draws)]
         nothing = _measures(removal.alone(kind, []))

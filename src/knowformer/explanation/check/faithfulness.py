@@ -23,29 +23,33 @@ from knowformer.explanation.explanation import (
     mean_of,
     verdict_on,
 )
-from knowformer.explanation.find.evidence import AnswerEvidence
+from knowformer.explanation.find.evidence import AnswerEvidence, EvidenceFinder
 from knowformer.explanation.find.evidence_graph import EvidenceGraph, Integers
 from knowformer.explanation.find.prediction import Prediction
-from knowformer.explanation.find.tracing import Tracer
-from knowformer.kernels.interface import Edges
 from knowformer.queries.scores import Scores
 
 Ask = Callable[[Collection[int]], ScoreMargin]  # asks the model again without some evidence
 
 
-def score_margin(scores: Float[Tensor, " V"], prediction: Prediction) -> ScoreMargin:
-    """Returns an answer's score against those of its competitors."""
-    log_odds = prediction.log_odds(scores)
+def score_margin(scores: Scores, prediction: Prediction) -> ScoreMargin:
+    """Returns an answer's score against those of its competitors.
+
+    One that its query does not see ranks below all that it sees, and is given their lowest score:
+    the least that its log-odds can have lost.
+
+    Args:
+        scores: of the query alone.
+        prediction: in ids of the whole graph.
+    """
+    placed = prediction.within(scores.entities_of(0))
+    log_odds = placed.log_odds(scores.values)
     answer = torch.tensor([prediction.answer])
     filtered = (~prediction.competitors).nonzero().squeeze(1)
     ranks = filtered_ranks(
-        Scores.of_all(scores[None]),
-        (torch.zeros_like(filtered), filtered),
-        torch.zeros_like(answer),
-        answer,
+        scores, (torch.zeros_like(filtered), filtered), torch.zeros_like(answer), answer
     )
     return ScoreMargin(
-        score=scores[prediction.answer].item(),
+        score=placed.score(scores.values).item(),
         log_odds=log_odds.item(),
         probability=torch.sigmoid(log_odds).item(),
         rank=ranks.realistic.item(),
@@ -55,10 +59,12 @@ def score_margin(scores: Float[Tensor, " V"], prediction: Prediction) -> ScoreMa
 class Removal:
     """Removes evidence of one prediction, or all but that evidence, and asks the model again."""
 
-    def __init__(self, tracer: Tracer, graph: EvidenceGraph, prediction: Prediction) -> None:
-        self._tracer = tracer
-        self._graph = graph
-        self._prediction = prediction
+    def __init__(self, finder: EvidenceFinder, evidence: AnswerEvidence) -> None:
+        self._tracer = finder.tracer
+        self._sight = finder.sight
+        self._graph = evidence.graph
+        self._prediction = evidence.prediction
+        self._answer = evidence.placed.answer
 
     def without(self, kind: EvidenceKind, pieces: Collection[int]) -> ScoreMargin:
         """Asks without these facts, or without attention to these entities."""
@@ -69,36 +75,41 @@ class Removal:
         return (self.with_facts_alone if kind == "paths" else self.attending_alone)(pieces)
 
     def without_facts(self, facts: Collection[int]) -> ScoreMargin:
-        """Asks without these facts."""
-        return self._ask(self._graph.without(facts))
+        """Asks on the graph without these facts."""
+        return self._ask(self._sight.without(self._prediction, self._graph.facts(facts)))
 
     def with_facts_alone(self, facts: Collection[int]) -> ScoreMargin:
-        """Asks with these facts and no others."""
-        return self._ask(self._graph.only(facts))
+        """Asks on a graph of these facts and no others."""
+        return self._ask(self._sight.alone(self._prediction, self._graph.facts(facts)))
 
     def without_attending(self, entities: Collection[int]) -> ScoreMargin:
         """Asks with no entity attending to these, in any layer or head."""
-        return self._ask(self._graph.edges, self._weights(entities, inside=0.0))
+        return self._ask(self._graph, self._weights(entities, inside=0.0))
 
     def attending_alone(self, entities: Collection[int]) -> ScoreMargin:
         """Asks with all entities attending to these and to the answer alone."""
-        return self._ask(self._graph.edges, self._weights(entities, inside=1.0))
+        return self._ask(self._graph, self._weights(entities, inside=1.0))
 
-    def _ask(self, edges: Edges, attended: Float[Tensor, " V"] | None = None) -> ScoreMargin:
-        scores = self._tracer.score(self._prediction, edges, attended)
+    def _ask(
+        self, graph: EvidenceGraph, attended: Float[Tensor, " n"] | None = None
+    ) -> ScoreMargin:
+        scores = self._tracer.score(self._prediction, graph, attended)
         return score_margin(scores, self._prediction)
 
-    def _weights(self, entities: Collection[int], *, inside: float) -> Float[Tensor, " V"]:
+    def _weights(self, entities: Collection[int], *, inside: float) -> Float[Tensor, " n"]:
         weights = torch.full((self._graph.num_entities,), 1.0 - inside)
         weights[list(entities)] = inside
         # The answer is no evidence for itself, so attention to it stays.
-        weights[self._prediction.answer] = 1.0
+        weights[self._answer] = 1.0
         return weights
 
 
 @dataclass(frozen=True)
 class RandomEvidence:
-    """Draws random evidence in the place of named evidence, as near to the question."""
+    """Draws random evidence in the place of named evidence, as near to the question.
+
+    Facts, entities and predictions are in numbers of one ``EvidenceGraph``.
+    """
 
     nearness: Integers  # of each fact or entity; smaller is nearer
     never: int | None = None  # the answer itself, which is no evidence
@@ -155,7 +166,7 @@ def check_evidence(
             kind,
             pieces,
             partial(removal.without, kind),
-            RandomEvidence.of(kind, evidence.graph, evidence.prediction),
+            RandomEvidence.of(kind, evidence.graph, evidence.placed),
             before=before,
             num_draws=num_draws,
             random=random,

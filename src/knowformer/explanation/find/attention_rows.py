@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 
@@ -23,6 +23,18 @@ class AttentionRows:
     def most_influential(self, count: int, besides: int) -> list[int]:
         """Returns the entities with the largest total influence, leaving out those that oppose."""
         return largest(self.influence.sum((0, 1)), count, besides=besides, floor=0.0)
+
+    def spread(self, entities: Int[Tensor, " n"], num_entities: int) -> "AttentionRows":
+        """Returns rows of a whole graph, zero for all that a query does not see.
+
+        Args:
+            entities: what it sees, by their ids in the graph.
+            num_entities: how many the graph has.
+        """
+        shape = (*self.lift.shape[:2], num_entities)
+        lift, influence = self.lift.new_zeros(shape), self.influence.new_zeros(shape)
+        lift[:, :, entities], influence[:, :, entities] = self.lift, self.influence
+        return AttentionRows(lift=lift, influence=influence)
 
     def most_attended(self, count: int, besides: int) -> list[int]:
         """Returns the entities with the largest attention over all layers and heads."""

@@ -9,11 +9,12 @@ from knowformer.explanation.explanation import EvidenceKind
 from knowformer.explanation.find.attention_rows import AttentionRows
 from knowformer.explanation.find.evidence_graph import EvidenceGraph
 from knowformer.explanation.find.paths import USUAL_LENGTH, EdgePath, find_paths
-from knowformer.explanation.find.prediction import Prediction, find_competitors
+from knowformer.explanation.find.prediction import NOT_SEEN, Prediction, find_competitors
+from knowformer.explanation.find.sight import Sight
 from knowformer.explanation.find.tracing import Trace, Tracer
 from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.graph.traversal import UNREACHED
 from knowformer.model.knowformer import KnowFormer
-from knowformer.model.noise import identity_noise
 from knowformer.queries.known_answers import KnownAnswers
 
 NUM_PATHS = 5
@@ -23,15 +24,25 @@ CANDIDATES = 60  # the widest paths, of which the heaviest are named
 
 @dataclass(frozen=True)
 class AnswerEvidence:
-    """What speaks for one prediction, the strongest first."""
+    """What speaks for one prediction, the strongest first; in numbers of ``graph``."""
 
-    prediction: Prediction
+    prediction: Prediction  # in ids of the whole graph
     graph: EvidenceGraph
     trace: Trace
     distance: int  # from head to answer in facts; see ``traversal.UNREACHED``
     paths: list[EdgePath]
     prototypes: list[int]  # entities with the largest influence
     attended: list[int]  # entities with the largest attention
+
+    @property
+    def placed(self) -> Prediction:
+        """The prediction in numbers of ``graph``."""
+        return self.prediction.within(self.graph.entities)
+
+    @property
+    def sees_answer(self) -> bool:
+        """Whether the answer is among the entities that the query sees."""
+        return self.placed.answer != NOT_SEEN
 
     def pieces(self, kind: EvidenceKind, count: int | None = None) -> list[int]:
         """Returns what a check removes: the facts of the first paths, or the first entities.
@@ -66,11 +77,9 @@ class EvidenceFinder:
             seed: of the identity noise, so that scores are those of answers and evaluations.
         """
         self.graph = graph
-        # A Scorer's noise: the first of the draws at inference.
-        noise = identity_noise(model.config, graph.entity_keys, seed=seed, draw="inference-0")
-        self.tracer = Tracer(model, noise)
+        self.tracer = Tracer(model, graph.entity_keys, seed=seed)
+        self.sight = Sight(graph, model.config.view_of(len(graph.entities)))
         self._known = known
-        self._whole = EvidenceGraph(graph.adjacency)
 
     @classmethod
     def on_split(cls, model: KnowFormer, split: Split, *, seed: int) -> "EvidenceFinder":
@@ -93,10 +102,16 @@ class EvidenceFinder:
         num_paths: int = NUM_PATHS,
         num_prototypes: int = NUM_PROTOTYPES,
     ) -> AnswerEvidence:
-        """Finds the evidence for a prediction; the predicted fact itself is no evidence."""
-        graph = self._without_fact(prediction)
-        head, answer = prediction.head, prediction.answer
-        trace = self.tracer.trace(prediction, graph.edges)
+        """Finds the evidence for a prediction; the predicted fact itself is no evidence.
+
+        There is none for an answer that its query does not see.
+        """
+        graph = self.sight.of(prediction)
+        placed = prediction.within(graph.entities)
+        head, answer = placed.head, placed.answer
+        if answer == NOT_SEEN:
+            return self._not_seen(prediction, graph)
+        trace = self.tracer.trace(prediction, graph)
         distance = int(graph.distances(head)[answer])
         hops = trace.hops.double().numpy()
         paths = find_paths(
@@ -119,12 +134,18 @@ class EvidenceFinder:
             attended=[] if rows is None else rows.most_attended(num_prototypes, answer),
         )
 
-    def attention(self, prediction: Prediction) -> AttentionRows | None:
-        """Returns what an answer attends to; None if the model has no attention."""
-        return self.tracer.attention(prediction, self._without_fact(prediction).edges)
+    def _not_seen(self, prediction: Prediction, graph: EvidenceGraph) -> AnswerEvidence:
+        scores = self.tracer.score(prediction, graph)
+        trace = Trace(scores, torch.zeros(0, len(graph.sender)), None)
+        return AnswerEvidence(prediction, graph, trace, UNREACHED, [], [], [])
 
-    def _without_fact(self, prediction: Prediction) -> EvidenceGraph:
-        fact = torch.tensor([[prediction.head, prediction.relation, prediction.answer]])
-        if bool(self.graph.adjacency.without_facts(fact).all()):
-            return self._whole
-        return EvidenceGraph(self.graph.adjacency, hidden=fact)
+    def attention(self, prediction: Prediction) -> AttentionRows | None:
+        """Returns what an answer attends to in the whole graph.
+
+        None if the model has no attention, or the query does not see the answer.
+        """
+        graph = self.sight.of(prediction)
+        if prediction.within(graph.entities).answer == NOT_SEEN:
+            return None
+        rows = self.tracer.attention(prediction, graph)
+        return rows and rows.spread(graph.entities, len(self.graph.entities))

@@ -7,12 +7,16 @@ removes its message or entity.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from knowformer.explanation.find.attention_rows import AttentionRows
+from knowformer.explanation.find.evidence_graph import EvidenceGraph
 from knowformer.explanation.find.prediction import Prediction
 from knowformer.kernels.interface import (
     NO_HEAD,
@@ -24,16 +28,18 @@ from knowformer.kernels.interface import (
     queries_and_keys,
 )
 from knowformer.model.knowformer import KnowFormer
+from knowformer.model.noise import identity_noise
 from knowformer.model.relation_encoder import encode_invariantly
 from knowformer.model.run import FirstStates, Probe, query_key_vectors, run
 from knowformer.model.weights import ModelWeights, RelationVectors
+from knowformer.queries.scores import Scores
 
 
 @dataclass(frozen=True)
 class Trace:
     """Scores, and the gradients of an answer's log-odds."""
 
-    scores: Float[Tensor, " V"]
+    scores: Scores
     hops: Float[Tensor, "S E"]  # in each edge's message, in each hop of the value streams
     attention: AttentionRows | None  # None: the model has no attention
 
@@ -42,62 +48,93 @@ NUM_POINTS = 4  # strengths to integrate over; more do not change the order of e
 
 
 class Tracer:
-    """A model bound to its noise: scores and gradients of one prediction at a time."""
+    """A model bound to a graph's noise: scores and gradients of one prediction at a time."""
 
-    def __init__(self, model: KnowFormer, identity_noise: Float[Tensor, "L V noise"]) -> None:
+    def __init__(
+        self, model: KnowFormer, entity_keys: npt.NDArray[np.uint64], *, seed: int
+    ) -> None:
+        """Binds a model.
+
+        Args:
+            model: the model.
+            entity_keys: of the whole graph.
+            seed: of the identity noise.
+        """
         self.model = model
-        self._noise = identity_noise
+        self._entity_keys = entity_keys
+        # A Scorer's noise: the first of the draws at inference.
+        self._noise_of = partial(identity_noise, model.config, seed=seed, draw="inference-0")
 
     def score(
         self,
         prediction: Prediction,
-        edges: Edges,
-        attended: Float[Tensor, " V"] | None = None,
-    ) -> Float[Tensor, " V"]:
-        """Returns the scores of all entities.
+        graph: EvidenceGraph,
+        attended: Float[Tensor, " n"] | None = None,
+    ) -> Scores:
+        """Returns the scores of all entities that the query sees.
 
         Args:
-            prediction: the query and its answer.
-            edges: the graph's edges, or some of them.
+            prediction: the query and its answer, which it need not see.
+            graph: what the query sees.
             attended: a weight on each entity as others attend to it, in every layer and head.
         """
         with torch.inference_mode():
-            prepared = self._prepare(prediction, edges)
+            prepared = self._prepare(prediction, graph)
             if attended is None:
-                return prepared.run()
+                return self._scores(graph, prepared.run())
             weights = prepared.weights
             of_layer = attended.to(weights.score.bias.dtype)[:, None].expand(-1, weights.num_heads)
-            return prepared.run(Probe(attended=[of_layer] * len(weights.layers)))
+            probe = Probe(attended=[of_layer] * len(weights.layers))
+            return self._scores(graph, prepared.run(probe))
 
-    def trace(self, prediction: Prediction, edges: Edges) -> Trace:
-        """Runs the model, then differentiates the answer's log-odds.
+    def trace(self, prediction: Prediction, graph: EvidenceGraph) -> Trace:
+        """Runs the model, then differentiates the log-odds of an answer that the query sees.
 
         Gradients in messages are integrated gradients (Sundararajan et al. 2017): means over
         strengths of all messages from zero to one. At full strength alone, an answer that is
         certain has almost no gradient, however much it owes to a fact.
         """
-        prepared = self._prepare(prediction, edges)
+        prepared = self._prepare(prediction, graph)
         scores, rows = prepared.attention()
         points = [(number + 0.5) / NUM_POINTS for number in range(NUM_POINTS)]
         hops = prepared.hop_gradients(points[0])[1]
         for strength in points[1:]:
             hops += prepared.hop_gradients(strength)[1]
-        return Trace(scores=scores, hops=hops / NUM_POINTS, attention=rows)
+        scored = self._scores(graph, scores)
+        return Trace(scores=scored, hops=hops / NUM_POINTS, attention=rows)
 
-    def attention(self, prediction: Prediction, edges: Edges) -> AttentionRows | None:
+    def attention(self, prediction: Prediction, graph: EvidenceGraph) -> AttentionRows | None:
         """Returns what the answer attends to: a fifth of the work of ``trace``."""
-        return self._prepare(prediction, edges).attention()[1]
+        return self._prepare(prediction, graph).attention()[1]
 
     def hop_gradients(
-        self, prediction: Prediction, edges: Edges, *, strength: float = 1.0
-    ) -> tuple[Float[Tensor, " V"], Float[Tensor, "S E"]]:
+        self, prediction: Prediction, graph: EvidenceGraph, *, strength: float = 1.0
+    ) -> tuple[Float[Tensor, " n"], Float[Tensor, "S E"]]:
         """Returns scores with all messages at one strength, and the gradients in them there."""
-        return self._prepare(prediction, edges).hop_gradients(strength)
+        return self._prepare(prediction, graph).hop_gradients(strength)
 
-    def _prepare(self, prediction: Prediction, edges: Edges) -> "_Prepared":
-        model, relation = self.model, torch.tensor([prediction.relation])
+    def _scores(self, graph: EvidenceGraph, values: Float[Tensor, " n"]) -> Scores:
+        if self._is_whole(graph):
+            return Scores.of_all(values[None])
+        bounds, number = torch.tensor([0, len(values)]), len(self._entity_keys)
+        return Scores(values, bounds, number, entities=graph.entities, outside=graph.outside)
+
+    def _is_whole(self, graph: EvidenceGraph) -> bool:
+        return graph.num_entities == len(self._entity_keys)
+
+    def _noise(self, graph: EvidenceGraph) -> Float[Tensor, "L n noise"]:
+        if self._is_whole(graph):
+            return self._noise_of_all
+        return self._noise_of(self._entity_keys[graph.entities.numpy()])
+
+    @cached_property
+    def _noise_of_all(self) -> Float[Tensor, "L V noise"]:
+        return self._noise_of(self._entity_keys)
+
+    def _prepare(self, prediction: Prediction, graph: EvidenceGraph) -> "_Prepared":
+        model, relation, edges = self.model, torch.tensor([prediction.relation]), graph.edges
         with torch.no_grad():
-            weights = model.pack(self._noise)
+            weights = model.pack(self._noise(graph))
             vectors = encode_invariantly(model.encoder, relation)
             layer, first = weights.layers[0], FirstStates()
             if layer.query_key is not None:
@@ -106,7 +143,8 @@ class Tracer:
                 of_hops = query_key_vectors(layer, vectors[0])
                 states = model.backend.stream(None, layer.query_key, of_hops, headless)
                 first = FirstStates(query_key=states)
-        return _Prepared(model.backend, prediction, edges, weights, vectors, first)
+        own = prediction.within(graph.entities)
+        return _Prepared(model.backend, own, edges, weights, vectors, first)
 
 
 @dataclass(frozen=True)
@@ -114,18 +152,18 @@ class _Prepared:
     """What all runs of one prediction have in common."""
 
     backend: Backend
-    prediction: Prediction
+    prediction: Prediction  # among the entities that it sees
     edges: Edges
     weights: ModelWeights
     vectors: RelationVectors
     first: FirstStates
 
-    def run(self, probe: Probe | None = None) -> Float[Tensor, " V"]:
+    def run(self, probe: Probe | None = None) -> Float[Tensor, " n"]:
         """Returns the scores, with the weights of a probe if there is one."""
         view = QueryView.whole(self.edges, torch.tensor([self.prediction.head]))
         return run(self.weights, view, self.vectors, self.backend, first=self.first, probe=probe)
 
-    def attention(self) -> tuple[Float[Tensor, " V"], AttentionRows | None]:
+    def attention(self) -> tuple[Float[Tensor, " n"], AttentionRows | None]:
         """Returns the scores, and what the answer attends to."""
         num_heads, num_entities = self.weights.num_heads, self.edges.num_entities
         if not num_heads:
@@ -147,7 +185,7 @@ class _Prepared:
         )
         return scores.detach(), rows
 
-    def hop_gradients(self, strength: float) -> tuple[Float[Tensor, " V"], Float[Tensor, "S E"]]:
+    def hop_gradients(self, strength: float) -> tuple[Float[Tensor, " n"], Float[Tensor, "S E"]]:
         """See ``Tracer.hop_gradients``."""
         like, num_edges = self.weights.score.bias, len(self.edges.message)
         # Of the two streams the value stream alone gets weights: queries and keys decide what is

@@ -42,6 +42,12 @@ def command(
     max_minutes: Annotated[
         float | None, typer.Option(help="Time budget; the schedule is fitted to it.")
     ] = None,
+    view_size: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Entities that a query sees, at most; 0: the whole graph.", metavar="K"
+        ),
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Root of everything random.")] = None,
     threads: Annotated[int | None, typer.Option(min=0, help="CPU threads; 0: all cores.")] = None,
     resume: Annotated[bool, typer.Option(help="Go on with the run in RUN, if any.")] = False,
@@ -52,7 +58,13 @@ def command(
         raise typer.BadParameter("needed, unless --resume and --out name a run", param_hint="GRAPH")
     folder = run or Path("runs") / Path(str(graph)).stem
     assignments = list(settings or [])
-    for key, value in (("training.max_minutes", max_minutes), ("seed", seed), ("threads", threads)):
+    named = {
+        "training.max_minutes": max_minutes,
+        "model.view_size": view_size,
+        "seed": seed,
+        "threads": threads,
+    }
+    for key, value in named.items():
         assignments += [] if value is None else [f"{key}={value}"]
     chosen: RunConfig | None = None
     if config or preset or assignments or not resume:

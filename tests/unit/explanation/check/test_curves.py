@@ -1,3 +1,4 @@
+import math
 from collections.abc import Callable
 
 import pytest
@@ -39,7 +40,7 @@ def test_curves_of_one_prediction_are_its_drops_and_gains(
     collector.add(prediction)
     evidence = bound.find(prediction)
     before = score_margin(evidence.trace.scores, prediction)
-    removal = Removal(bound.tracer, evidence.graph, prediction)
+    removal = Removal(bound, evidence)
     curves = {(c.evidence, c.mode, c.measure): c.points for c in collector.curves()}
     assert collector.ranks == [before.rank]
     for kind in KINDS:
@@ -64,3 +65,20 @@ def test_a_kind_without_evidence_has_no_curves(
     collector.add(bound.prediction(family.entities.id("eve"), 0, family.entities.id("zoe")))
     assert len(collector.ranks) == 2
     assert {curve.num_predictions for curve in collector.curves()} == {1}
+
+
+def test_an_answer_outside_of_its_view_counts_by_its_rank_alone(
+    random_graph: Callable[..., KnowledgeGraph], finder: Callable[..., EvidenceFinder]
+) -> None:
+    graph = random_graph(2, num_entities=30, num_facts=60)
+    bound = finder(graph, view_size=12)
+    collector = CurveCollector(bound, num_draws=1, seed=0)
+    predictions = [bound.prediction(0, 1, answer) for answer in range(1, 30)]
+    sees = {bool(bound.find(each).sees_answer): each for each in predictions}
+    collector.add(sees[False])
+    assert collector.ranks[0] > 12
+    assert collector.curves() == []
+    collector.add(sees[True])
+    values = [point.named for curve in collector.curves() for point in curve.points]
+    assert values
+    assert all(map(math.isfinite, values))

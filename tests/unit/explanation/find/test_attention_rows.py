@@ -17,3 +17,10 @@ def test_prototypes_are_those_the_answer_gains_by_without_the_answer_itself() ->
 
 def test_attended_are_those_with_the_largest_attention_whatever_it_does() -> None:
     assert rows().most_attended(2, 0) == [2, 1]
+
+
+def test_rows_of_a_part_are_spread_over_the_graph() -> None:
+    spread = rows().spread(torch.tensor([1, 2, 4, 6]), 7)
+    assert spread.lift[0, 0].tolist() == [0.0, 3.0, 1.0, 0.0, 2.0, 0.0, 0.5]
+    assert spread.most_influential(10, 0) == [1, 2]
+    assert spread.most_attended(2, 1) == [4, 2]

@@ -45,7 +45,7 @@ def width(hops: Floats, edges: tuple[int, ...], first_hop: int = 0) -> float:
 
 @given(seed=st.integers(0, 10_000))
 def test_the_widest_paths_are_found(random_graph: Callable[..., KnowledgeGraph], seed: int) -> None:
-    graph = EvidenceGraph(random_graph(seed, num_entities=7, num_facts=10).adjacency)
+    graph = EvidenceGraph(random_graph(seed, num_entities=7, num_facts=10).adjacency.edges)
     random = np.random.default_rng(seed)
     hops = random.normal(0.2, 1.0, size=(NUM_HOPS, len(graph.sender)))
     facts = np.ones(graph.num_facts)
@@ -59,7 +59,7 @@ def test_the_widest_paths_are_found(random_graph: Callable[..., KnowledgeGraph],
 
 def chain(*triples: tuple[str, str, str]) -> tuple[KnowledgeGraph, EvidenceGraph]:
     graph = KnowledgeGraph.from_triples(triples)
-    return graph, EvidenceGraph(graph.adjacency)
+    return graph, EvidenceGraph(graph.adjacency.edges)
 
 
 def edge(graph: KnowledgeGraph, evidence: EvidenceGraph, start: str, end: str) -> int:

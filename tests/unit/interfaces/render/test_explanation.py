@@ -51,6 +51,22 @@ def test_an_explanation_shows_its_paths_in_readable_names(
     assert "layer" in shown(render_explanation(explanation, by_head=True))
 
 
+def test_an_answer_that_the_model_did_not_see_is_shown_with_the_reason(
+    random_graph: Callable[..., KnowledgeGraph], shown: Callable[[object], str]
+):
+    graph = random_graph(2, num_entities=30, num_facts=60)
+    model = KnowFormer(SMALL.model_copy(update={"view_size": 5}), 2 * len(graph.relations)).eval()
+    initialize(model, generator=torch.Generator().manual_seed(0))
+    finder = EvidenceFinder(model, graph, KnownAnswers.of(graph), seed=0)
+    seen = set(finder.sight.of(finder.prediction(0, 1, 1)).entities.tolist())
+    unseen = next(entity for entity in range(30) if entity not in seen)
+    explainer = Explainer(finder, labels=Labels(), seed=0)
+    explanation = explainer.explain("e0", "r1", f"e{unseen}")
+    text = " ".join(shown(render_explanation(explanation, by_head=True)).split())
+    assert f"The model did not see e{unseen}: this question shows it 5 of 30 entities" in text
+    assert "attends to none" in text
+
+
 def test_a_report_shows_every_curve_and_how_it_was_made(
     ring: Dataset, shown: Callable[[object], str]
 ):

@@ -1,0 +1,158 @@
+"""How many answers lie in the views of their queries, and what a view costs.
+
+    KNOWFORMER_DATA=DIR python benchmarks/views.py     # a few minutes, 3 GB
+    ... benchmarks/views.py --write                    # also results/views_<hardware>_<date>.json
+
+One thread. Coverage: a sample of validation facts, asked both ways on the training graph, which
+does not have them. Growth: random graphs whose degrees follow a power law, with the same number of
+facts an entity. The last line printed is JSON.
+"""
+
+import argparse
+import json
+import re
+import statistics
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from knowformer.data.dataset import load_dataset
+from knowformer.graph.inverse import with_inverse_facts
+from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.graph.vocabulary import Vocabulary
+from knowformer.seeding import generator
+from knowformer.storage.atomic_files import write_text
+from knowformer.system.allocator import keep_freed_memory
+from knowformer.system.environment import describe_environment
+from knowformer.views.extractor import ViewExtractor
+from knowformer.views.settings import ViewSettings
+
+RESULTS = Path(__file__).parent / "results"
+DATASETS = ["wn18rr", "fb15k-237", "nell-995"]
+SIZES = [500, 1000, 2000, 4000, 8000]
+ENTITIES = [10_000, 100_000, 1_000_000]
+SIZE_OF_GROWTH = 2000
+FACTS_PER_ENTITY = 5
+NUM_RELATIONS = 20
+POWER = 2.5  # of degrees: a share d ** -POWER of the entities has degree d
+NUM_FACTS = 500  # asked both ways
+BATCH_SIZE = 16
+
+
+def quartiles(values: list[float]) -> dict[str, float]:
+    """Median and quartiles."""
+    low, middle, high = statistics.quantiles(values, n=4)
+    return {"median": middle, "first_quartile": low, "third_quartile": high}
+
+
+def measure(graph: KnowledgeGraph, asked: Tensor, settings: ViewSettings) -> dict[str, Any]:
+    """Extracts the views of facts' queries; says how many have their answer in them."""
+    extractor = ViewExtractor(graph.adjacency, graph.entity_keys, settings)
+    extractor.extract(asked[:1, 0], asked[:1, 1])
+    milliseconds: list[float] = []
+    covered = entities = edges = 0
+    for batch in asked.split(BATCH_SIZE):
+        before = time.perf_counter()
+        views = extractor.extract(batch[:, 0], batch[:, 1])
+        milliseconds.append(1e3 * (time.perf_counter() - before) / len(batch))
+        covered += int(views.contains(torch.arange(len(batch)), batch[:, 2]).sum())
+        entities += len(views.entities)
+        edges += len(views.view.edges.sender)
+    return {
+        "size": settings.size,
+        "coverage": covered / len(asked),
+        "entities": entities / len(asked),
+        "edges": edges / len(asked),
+        "milliseconds": quartiles(milliseconds),
+    }
+
+
+def sample(facts: Tensor, num_relations: int) -> Tensor:
+    """Some facts, asked both ways, in random order."""
+    order = torch.randperm(len(facts), generator=generator(0, "views"))[:NUM_FACTS]
+    asked = with_inverse_facts(facts[order], num_relations)
+    return asked[torch.randperm(len(asked), generator=generator(1, "views"))]
+
+
+def coverage(name: str, tolerances: list[float]) -> list[dict[str, Any]]:
+    """Views of several sizes on one data set."""
+    dataset = load_dataset(name)
+    graph = dataset.train.graph
+    asked = sample(dataset.valid.facts, len(graph.relations))
+    cases: list[dict[str, Any]] = []
+    for size in SIZES:
+        for tolerance in tolerances:
+            case = measure(graph, asked, ViewSettings(size=size, tolerance=tolerance))
+            cases.append({"graph": name, "tolerance": tolerance, **case})
+            show(f"{name}, tolerance {tolerance}", case)
+    return cases
+
+
+def power_law_graph(num_entities: int) -> KnowledgeGraph:
+    """Facts between entities that are drawn with a power law."""
+    draw = generator(0, "views", num_entities)
+    size = (FACTS_PER_ENTITY * num_entities,)
+
+    def entities() -> Tensor:
+        share = torch.rand(size, generator=draw, dtype=torch.float64)
+        return (num_entities * share ** ((POWER - 1) / (POWER - 2))).long()
+
+    relations = torch.randint(NUM_RELATIONS, size, generator=draw)
+    return KnowledgeGraph(
+        Vocabulary((str(number) for number in range(num_entities)), kind="entity"),
+        Vocabulary((str(number) for number in range(NUM_RELATIONS)), kind="relation"),
+        torch.stack([entities(), relations, entities()], 1),
+    )
+
+
+def growth(num_entities: int) -> dict[str, Any]:
+    """Views of one size on a graph of another."""
+    graph = power_law_graph(num_entities)
+    asked = sample(graph.facts, NUM_RELATIONS)
+    case = measure(graph, asked, ViewSettings(size=SIZE_OF_GROWTH))
+    show(f"{num_entities:,} entities", case)
+    return {"graph_entities": num_entities, "graph_edges": graph.adjacency.num_edges, **case}
+
+
+def show(what: str, case: dict[str, Any]) -> None:
+    print(
+        f"{what}: size {case['size']}, coverage {case['coverage']:.3f}, {case['entities']:.0f} "
+        f"entities, {case['edges']:.0f} edges, {case['milliseconds']['median']:.2f} ms a view",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Measures, prints, and stores if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="store the results")
+    parser.add_argument("--datasets", nargs="*", default=DATASETS)
+    parser.add_argument("--entities", nargs="*", type=int, default=ENTITIES)
+    parser.add_argument("--tolerances", nargs="*", type=float,
+                        default=[ViewSettings(size=1).tolerance])  # fmt: skip
+    arguments = parser.parse_args()
+    keep_freed_memory()
+    torch.set_num_threads(1)
+    record: dict[str, Any] = {
+        "command": ["python", "benchmarks/views.py"],
+        "environment": describe_environment(),
+        "facts": NUM_FACTS,
+        "coverage": [
+            case for name in arguments.datasets for case in coverage(name, arguments.tolerances)
+        ],
+        "growth": [growth(number) for number in arguments.entities],
+    }
+    if arguments.write:
+        processor = record["environment"]["hardware"]["processor"].lower()
+        name = re.sub(r"\W+", "-", processor).strip("-")
+        target = RESULTS / f"views_{name}_{datetime.now(UTC):%Y-%m-%d}.json"
+        write_text(target, json.dumps(record, indent=1) + "\n")
+    print(json.dumps({"coverage": record["coverage"], "growth": record["growth"]}))
+
+
+if __name__ == "__main__":
+    main()

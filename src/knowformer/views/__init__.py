@@ -1,0 +1,1 @@
+"""Views: for every query its own part of the graph. Nothing here knows of models."""

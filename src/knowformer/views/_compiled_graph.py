@@ -1,0 +1,91 @@
+"""What compiled extraction works on: a graph, scratch, and what is hidden from a query.
+
+What takes an array per entity is scratch: a thread keeps its own, and every call leaves it as it
+found it, by the list of what it touched. So the cost of a view does not grow with the graph.
+
+An edge and its inverse are hidden together, so an entity sends as many edges as it receives, in the
+graph and in a view: one array of bounds serves the order by receiver and the order by sender.
+"""
+
+# pyright: basic
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+numba_function = njit(error_model="numpy", boundscheck=False)
+
+
+class Graph(NamedTuple):
+    """A graph's edges as in ``Edges``, and the tails of every relation."""
+
+    offsets: np.ndarray
+    sender: np.ndarray
+    relation: np.ndarray
+    sender_offsets: np.ndarray
+    message_relation: np.ndarray
+    message_offsets: np.ndarray
+    receiver: np.ndarray
+    tail_offsets: np.ndarray  # those of r are tail_offsets[r] .. tail_offsets[r + 1]
+    tails: np.ndarray  # the most frequent first
+    num_facts: np.ndarray  # of each relation
+
+
+class Scratch(NamedTuple):
+    """Arrays with an element per entity."""
+
+    degree: np.ndarray  # visible edges; between extractions, all edges
+    is_target: np.ndarray
+    residual: np.ndarray  # mass that has arrived and not been settled
+    settled: np.ndarray
+    place: np.ndarray  # in the view; -1 outside
+    candidates: np.ndarray  # a list
+    frontier: np.ndarray  # a list
+    following: np.ndarray  # a list
+    shares: np.ndarray  # of frontier
+
+
+@numba_function
+def lower_bound(numbers, low, high, wanted):
+    """The first place in a rising run whose number is at least ``wanted``."""
+    while low < high:
+        middle = (low + high) >> 1
+        if numbers[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@numba_function
+def links(graph, sender, receiver):
+    """Where the edges from one entity to another stand in the order by receiver."""
+    low, high = np.int64(graph.offsets[receiver]), np.int64(graph.offsets[receiver + 1])
+    start = lower_bound(graph.sender, low, high, sender)
+    return start, lower_bound(graph.sender, start, high, sender + 1)
+
+
+@numba_function
+def has_edge(graph, sender, relation, receiver):
+    start, stop = links(graph, sender, receiver)
+    place = lower_bound(graph.relation, start, stop, relation)
+    return place < stop and graph.relation[place] == relation
+
+
+@numba_function
+def mark_targets(scratch, query, value):
+    for target in query.targets:
+        scratch.is_target[target] = value
+
+
+@numba_function
+def is_hidden(is_target, query, sender, relation, receiver):
+    """Whether an edge is hidden: they all run between the head and a target."""
+    if sender == query.head and is_target[receiver]:
+        return query.hides_links or relation == query.relation or (
+            receiver == query.head and relation == query.inverse
+        )  # fmt: skip
+    if receiver == query.head and is_target[sender]:
+        return query.hides_links or relation == query.inverse
+    return False

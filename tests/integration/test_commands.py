@@ -91,7 +91,7 @@ def test_evaluating_prints_the_promised_shape_and_twice_the_same_numbers(
     first = read_json("evaluate", run, "--threads", "1")
     named = {"protocol", "head", "tail", *POLICIES}
     assert first.keys() == named | {
-        *("categories", "link_prediction", "calibration", "seconds", "command")
+        *("categories", "view", "link_prediction", "calibration", "seconds", "command")
     }
     for policy in POLICIES:
         assert first[policy].keys() == METRIC_NAMES

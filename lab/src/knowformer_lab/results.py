@@ -164,14 +164,19 @@ def is_current(result: Result, experiment: Experiment) -> bool:
 def same_settings(one: RunConfig, other: RunConfig) -> bool:
     """Whether two runs compute the same; threads do not matter.
 
-    A batch size that is not given fits any: it is chosen for the machine and stored when a run
-    starts.
+    A batch size or a view that is not given fits any: both are chosen and stored when a run starts.
     """
-    sizes = {one.training.batch_size, other.training.batch_size}
-    either = {"batch_size": None} if None in sizes else {}
+    batches = {one.training.batch_size, other.training.batch_size}
+    views = {one.model.view_size, other.model.view_size}
+    of_training = {"batch_size": None} if None in batches else {}
+    of_model = {"view_size": None} if None in views else {}
     first, second = (
         config.model_copy(
-            update={"threads": 0, "training": config.training.model_copy(update=either)}
+            update={
+                "threads": 0,
+                "model": config.model.model_copy(update=of_model),
+                "training": config.training.model_copy(update=of_training),
+            }
         )
         for config in (one, other)
     )

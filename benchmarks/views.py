@@ -39,6 +39,7 @@ SIZE_OF_GROWTH = 2000
 FACTS_PER_ENTITY = 5
 NUM_RELATIONS = 20
 POWER = 2.5  # of degrees: a share d ** -POWER of the entities has degree d
+NEAR = 500
 NUM_FACTS = 500  # asked both ways
 BATCH_SIZE = 16
 
@@ -93,19 +94,20 @@ def coverage(name: str, tolerances: list[float]) -> list[dict[str, Any]]:
 
 
 def power_law_graph(num_entities: int) -> KnowledgeGraph:
-    """Facts between entities that are drawn with a power law."""
+    """A ring of entities: half of their facts lead to near ones, half to any, by a power law."""
     draw = generator(0, "views", num_entities)
     size = (FACTS_PER_ENTITY * num_entities,)
-
-    def entities() -> Tensor:
-        share = torch.rand(size, generator=draw, dtype=torch.float64)
-        return (num_entities * share ** ((POWER - 1) / (POWER - 2))).long()
-
-    relations = torch.randint(NUM_RELATIONS, size, generator=draw)
+    heads, relations, steps = (
+        torch.randint(below, size, generator=draw) for below in (num_entities, NUM_RELATIONS, NEAR)
+    )
+    share = torch.rand(size, generator=draw, dtype=torch.float64)
+    anyone = (num_entities * share ** ((POWER - 1) / (POWER - 2))).long()
+    is_near = torch.rand(size, generator=draw) < 0.5
+    tails = torch.where(is_near, (heads + steps) % num_entities, anyone)
     return KnowledgeGraph(
         Vocabulary((str(number) for number in range(num_entities)), kind="entity"),
         Vocabulary((str(number) for number in range(NUM_RELATIONS)), kind="relation"),
-        torch.stack([entities(), relations, entities()], 1),
+        torch.stack([heads, relations, tails], 1),
     )
 
 

@@ -31,15 +31,29 @@ def collect(graph, scratch, query, members):
     mark_targets(scratch, query, True)
     for number in range(len(members)):
         scratch.place[members[number]] = number
-    edges = _inside(graph, scratch.place, scratch.is_target, query, members)
+        _flip(scratch.is_inside, np.uint64(members[number]))
+    view = _inside(graph, scratch.is_inside, scratch.is_target, query, members)
+    _take_places(view[-1], scratch.place)
     for number in range(len(members)):
-        scratch.place[members[number]] = -1
+        _flip(scratch.is_inside, np.uint64(members[number]))
     mark_targets(scratch, query, False)
-    return edges
+    return view
 
 
 @numba_function
-def _inside(graph, place, is_target, query, members):
+def _flip(bits, entity):
+    bits[entity >> np.uint64(6)] ^= np.uint64(1) << (entity & np.uint64(63))
+
+
+@numba_function
+def _take_places(entities, place):
+    for number in range(len(entities)):
+        entities[number] = place[np.uint64(entities[number])]
+
+
+@numba_function
+def _inside(graph, is_inside, is_target, query, members):
+    """As ``collect``, with the receivers as they are numbered in the graph."""
     size = len(members)
     bounds, receivers, relations = graph.message_offsets, graph.receiver, graph.message_relation
     offsets, sender_offsets = np.zeros(size + 1, np.int32), np.zeros(size + 1, np.int32)
@@ -62,12 +76,13 @@ def _inside(graph, place, is_target, query, members):
                 edges = _search(receivers, start, stop, members, receiver, edges)
             else:
                 for edge in range(start, stop):
-                    inside = place[np.uint64(receivers[edge])]
-                    receiver[np.uint64(edges)] = inside  # one outside is overwritten by the next
-                    edges += inside >= 0
+                    other = np.uint64(receivers[edge])
+                    receiver[np.uint64(edges)] = other  # one outside is overwritten by the next
+                    word = is_inside[other >> np.uint64(6)]
+                    edges += np.int64(word >> (other & np.uint64(63)) & np.uint64(1))
             if is_marked:
                 edges = _drop_hidden(
-                    is_target, query, members, entity, relations[message], receiver, before, edges
+                    is_target, query, entity, relations[message], receiver, before, edges
                 )
             relation[messages] = relations[message]
             messages += edges > before
@@ -87,25 +102,23 @@ def _grown(array, size):
 
 
 @numba_function
-def _search(receivers, start, stop, members, inside, count):
-    """Appends the places of the members that a message with very many edges reaches."""
+def _search(receivers, start, stop, members, receiver, edges):
+    """Appends the members that a message with very many edges reaches."""
     for number in range(len(members)):
         start = lower_bound(receivers, start, stop, members[number])
         if start < stop and receivers[start] == members[number]:
-            inside[count] = number
-            count += 1
-    return count
+            receiver[edges] = members[number]
+            edges += 1
+    return edges
 
 
 @numba_function
-def _drop_hidden(is_target, query, members, sender, relation, inside, start, stop):
+def _drop_hidden(is_target, query, sender, relation, receiver, start, stop):
     """Takes hidden edges off the end of a list; returns where it ends then."""
     end = start
     for edge in range(start, stop):
-        place = inside[edge]
-        if not is_hidden(is_target, query, sender, relation, members[place]):
-            inside[end] = place
-            end += 1
+        receiver[end] = receiver[edge]
+        end += not is_hidden(is_target, query, sender, relation, receiver[edge])
     return end
 
 

@@ -14,6 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+# What is kept of an entity, side by side because it is looked at together.
+RESIDUAL = 0  # mass that has arrived and not been settled
+SETTLED = 1  # mass that stays, and the weighted prior
+DEGREE = 2  # visible edges; between calls, all edges
+HAS_PRIOR = 3  # whether the prior is known
+
 numba_function = njit(error_model="numpy", boundscheck=False)
 
 
@@ -29,17 +35,17 @@ class Graph(NamedTuple):
     receiver: np.ndarray
     tail_offsets: np.ndarray  # those of r are tail_offsets[r] .. tail_offsets[r + 1]
     tails: np.ndarray  # the most frequent first
+    tail_facts: np.ndarray  # how many facts have each of them
     num_facts: np.ndarray  # of each relation
 
 
 class Scratch(NamedTuple):
     """Arrays with an element per entity."""
 
-    degree: np.ndarray  # visible edges; between extractions, all edges
     is_target: np.ndarray
-    residual: np.ndarray  # mass that has arrived and not been settled
-    settled: np.ndarray
-    place: np.ndarray  # in the view; -1 outside
+    state: np.ndarray  # four numbers each
+    is_inside: np.ndarray  # a bit per entity: most edges of a hub lead out of a view
+    place: np.ndarray  # in the view, of those inside
     candidates: np.ndarray  # a list
     frontier: np.ndarray  # a list
     following: np.ndarray  # a list

@@ -5,6 +5,10 @@
 import numpy as np
 
 from knowformer.views._compiled_graph import (
+    DEGREE,
+    HAS_PRIOR,
+    RESIDUAL,
+    SETTLED,
     has_edge,
     is_hidden,
     links,
@@ -25,16 +29,47 @@ def reach(graph, scratch, rules, query, every_tail):
         every_tail: whether all tails are scored, or only those that a view may have room for.
 
     Returns:
-        Entities in any order, and their scores; the head is the first.
+        Entities in any order, their scores, whether these contain the prior, and if not all do,
+        what the prior may add to the others at most.
     """
     mark_targets(scratch, query, True)
     _hide_degrees(graph, scratch, query)
     reached = _push(graph, scratch, rules, query)
-    count = _add_tails(graph, scratch, rules, query, reached, every_tail)
-    scores = _score(graph, scratch, rules, query, count)
-    _restore(graph, scratch, query, reached)
+    count, missing = _add_tails(graph, scratch, rules, query, reached, every_tail)
+    scores, has_prior = _take_scores(scratch.state, scratch.candidates, count, rules)
+    _restore_degrees(graph, scratch, query)
     mark_targets(scratch, query, False)
-    return scratch.candidates[:count].copy(), scores
+    return scratch.candidates[:count].copy(), scores, has_prior, missing
+
+
+def priors(graph, scratch, rules, query, entities):
+    """Returns the weighted prior of some entities."""
+    mark_targets(scratch, query, True)
+    found = _count_facts(graph.sender_offsets, graph.message_relation, graph.message_offsets, query.inverse, entities)  # fmt: skip
+    each = _prior_of_a_fact(graph, scratch, rules, query)
+    for number in range(len(entities)):
+        entity = np.int64(entities[number])
+        if entity == query.head or scratch.is_target[entity]:
+            found[number] -= _hidden_answers(graph, scratch, query, entity)
+        found[number] *= each
+    mark_targets(scratch, query, False)
+    return found
+
+
+@numba_function
+def _count_facts(sender_offsets, relation, message_offsets, inverse, tails):
+    """How many facts of a relation have each of these tails: the edges of one of its messages."""
+    counts = np.zeros(len(tails), dtype=np.int64)
+    for number in range(len(tails)):
+        tail = np.uint64(tails[number])
+        message, stop = (
+            np.int64(sender_offsets[tail]),
+            np.int64(sender_offsets[tail + np.uint64(1)]),
+        )
+        message = lower_bound(relation, message, stop, inverse)
+        if message < stop and relation[message] == inverse:
+            counts[number] = message_offsets[message + 1] - message_offsets[message]
+    return counts
 
 
 @numba_function
@@ -46,35 +81,31 @@ def _hide_degrees(graph, scratch, query):
             hidden = stop - start
         else:
             hidden = np.int64(has_edge(graph, query.head, query.relation, target))
-        scratch.degree[query.head] -= hidden
+        scratch.state[query.head, DEGREE] -= hidden
         # A hidden loop is two edges of the head; between links, both are among those counted.
         if target != query.head or not query.hides_links:
-            scratch.degree[target] -= hidden
+            scratch.state[target, DEGREE] -= hidden
 
 
 @numba_function
-def _restore(graph, scratch, query, reached):
-    """Leaves the scratch as it was."""
-    for number in range(reached):
-        scratch.residual[scratch.candidates[number]] = 0
-        scratch.settled[scratch.candidates[number]] = 0
-    scratch.degree[query.head] = graph.offsets[query.head + 1] - graph.offsets[query.head]
+def _restore_degrees(graph, scratch, query):
+    head, offsets = query.head, graph.offsets
+    scratch.state[head, DEGREE] = offsets[head + 1] - offsets[head]
     for target in query.targets:
-        scratch.degree[target] = graph.offsets[target + 1] - graph.offsets[target]
+        scratch.state[target, DEGREE] = offsets[target + 1] - offsets[target]
 
 
 @numba_function
 def _push(graph, scratch, rules, query):
     """Personalised PageRank by forward push, in rounds: what arrives moves on in the next."""
-    degree, residual, settled = scratch.degree, scratch.residual, scratch.settled
-    frontier, following = scratch.frontier, scratch.following
-    shares, candidates, is_target = scratch.shares, scratch.candidates, scratch.is_target
+    state, candidates, is_target = scratch.state, scratch.candidates, scratch.is_target
+    frontier, following, shares = scratch.frontier, scratch.following, scratch.shares
     offsets, all_receivers, tolerance = graph.offsets, graph.receiver, rules.tolerance
     candidates[0], frontier[0] = query.head, query.head
-    residual[query.head] = rules.mass
+    state[query.head, RESIDUAL] = rules.mass
     reached, count = 1, 1
     while count:
-        _settle(degree, residual, settled, frontier, shares, count, rules)
+        _settle(state, frontier, shares, count, rules)
         senders, count = count, 0
         for number in range(senders):
             entity, share = frontier[number], shares[number]
@@ -86,12 +117,12 @@ def _push(graph, scratch, rules, query):
                 start, stop = 0, len(receivers)
             for edge in range(start, stop):
                 receiver = np.uint64(receivers[edge])
-                before = residual[receiver]
-                residual[receiver] = before + share
-                if before == 0 and settled[receiver] == 0:
+                before = state[receiver, RESIDUAL]
+                state[receiver, RESIDUAL] = before + share
+                if before == 0 and state[receiver, SETTLED] == 0:
                     candidates[reached] = receiver
                     reached += 1
-                threshold = tolerance * degree[receiver]
+                threshold = tolerance * state[receiver, DEGREE]
                 if before < threshold <= before + share:
                     following[count] = receiver
                     count += 1
@@ -100,14 +131,14 @@ def _push(graph, scratch, rules, query):
 
 
 @numba_function
-def _settle(degree, residual, settled, frontier, shares, count, rules):
+def _settle(state, frontier, shares, count, rules):
     """Takes the residual of each sender; what it does not send on stays with it."""
     for number in range(count):
         entity = frontier[number]
-        amount, edges = residual[entity], np.int64(degree[entity])
+        amount, edges = state[entity, RESIDUAL], state[entity, DEGREE]
         shares[number] = amount * rules.alpha // (rules.parts * edges) if edges else 0
-        settled[entity] += amount - shares[number] * edges
-        residual[entity] = 0
+        state[entity, SETTLED] += amount - shares[number] * edges
+        state[entity, RESIDUAL] = 0
 
 
 @numba_function
@@ -137,14 +168,6 @@ def _hidden_answers(graph, scratch, query, entity):
 
 
 @numba_function
-def _message(sender_offsets, message_relation, sender, relation):
-    """The number of a message; -1 if there is none."""
-    start, stop = np.int64(sender_offsets[sender]), np.int64(sender_offsets[sender + 1])
-    message = lower_bound(message_relation, start, stop, relation)
-    return message if message < stop and message_relation[message] == relation else -1
-
-
-@numba_function
 def _prior_of_a_fact(graph, scratch, rules, query):
     """What each visible fact of the query's relation adds to the score of its tail."""
     visible = graph.num_facts[query.relation] - _hidden_answers(graph, scratch, query, query.head)
@@ -156,35 +179,36 @@ def _prior_of_a_fact(graph, scratch, rules, query):
 
 @numba_function
 def _add_tails(graph, scratch, rules, query, count, every_tail):
-    """Appends the relation's tails that the push did not reach; returns how many there are then."""
-    residual, settled, candidates = scratch.residual, scratch.settled, scratch.candidates
-    start, stop = graph.tail_offsets[query.relation], graph.tail_offsets[query.relation + 1]
-    if not every_tail:
-        # The most frequent come first, and only targets and the head have facts hidden.
-        stop = min(stop, start + rules.size + len(query.targets))
+    """Adds the prior of the relation's tails, and the tails that the push did not reach.
+
+    Returns:
+        How many candidates there are then, and what the prior of other tails is at most.
+    """
+    state, candidates, is_target = scratch.state, scratch.candidates, scratch.is_target
+    each = _prior_of_a_fact(graph, scratch, rules, query)
+    start, end = graph.tail_offsets[query.relation], graph.tail_offsets[query.relation + 1]
+    # The most frequent come first, and only targets and the head have facts hidden.
+    stop = end if every_tail else min(end, start + rules.size + len(query.targets))
     for number in range(start, stop):
-        entity = graph.tails[number]
-        if residual[entity] == 0 and settled[entity] == 0:
+        entity, facts = np.int64(graph.tails[number]), np.int64(graph.tail_facts[number])
+        if entity == query.head or is_target[entity]:
+            facts -= _hidden_answers(graph, scratch, query, entity)
+        if state[entity, RESIDUAL] == 0 and state[entity, SETTLED] == 0:
             candidates[count] = entity
             count += 1
-    return count
+        state[entity, SETTLED] += each * facts
+        state[entity, HAS_PRIOR] = 1
+    return count, each * graph.tail_facts[stop] if stop < end else 0
 
 
 @numba_function
-def _score(graph, scratch, rules, query, count):
-    """Returns PageRank and weighted prior of every candidate."""
-    each = _prior_of_a_fact(graph, scratch, rules, query)
-    residual, settled, is_target = scratch.residual, scratch.settled, scratch.is_target
-    sender_offsets, message_relation = graph.sender_offsets, graph.message_relation
-    scores = np.empty(count, dtype=np.int64)
+def _take_scores(state, candidates, count, rules):
+    """Returns what the candidates have; of what is on its way, what they would keep."""
+    scores, has_prior = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.bool_)
     for number in range(count):
-        entity = scratch.candidates[number]
-        rest = residual[entity] * (rules.parts - rules.alpha) // rules.parts
-        message = _message(sender_offsets, message_relation, entity, query.inverse)
-        facts = np.int64(0)
-        if message >= 0:
-            facts += graph.message_offsets[message + 1] - graph.message_offsets[message]
-            if entity == query.head or is_target[entity]:
-                facts -= _hidden_answers(graph, scratch, query, entity)
-        scores[number] = settled[entity] + rest + each * facts
-    return scores
+        entity = candidates[number]
+        rest = state[entity, RESIDUAL] * (rules.parts - rules.alpha) // rules.parts
+        scores[number] = state[entity, SETTLED] + rest
+        has_prior[number] = state[entity, HAS_PRIOR] == 1
+        state[entity, RESIDUAL] = state[entity, SETTLED] = state[entity, HAS_PRIOR] = 0
+    return scores, has_prior

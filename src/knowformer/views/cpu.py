@@ -16,9 +16,9 @@ from torch import Tensor
 from knowformer.kernels.interface import Edges
 from knowformer.system.notices import if_slow
 from knowformer.views._compiled_edges import EdgeArrays, collect, lay_out
-from knowformer.views._compiled_graph import Graph, Scratch
-from knowformer.views._compiled_reach import reach
-from knowformer.views.extracted import Extracted, Scored
+from knowformer.views._compiled_graph import DEGREE, Graph, Scratch
+from knowformer.views._compiled_reach import priors, reach
+from knowformer.views.extracted import FOREMOST, Extracted, Scored
 from knowformer.views.queries import Query
 from knowformer.views.settings import Rules
 from knowformer.views.tails import Ranks, Tails
@@ -49,13 +49,24 @@ class CompiledExtraction:
             graph, scratch = self._graph, self._scratch()
             members, others = np.arange(len(self._ranks), dtype=np.int32), Scored.nothing()
             if self._rules.size < len(members):
-                found = Scored(*_reach(graph, scratch, self._rules, query, outside))
+                found = self._scored(graph, scratch, query, outside)
                 members, others = found.choose(self._rules.size, self._ranks, outside=outside)
             return members, _collect(graph, scratch, query, members), others
 
         views = self._map(extract_one, queries)
         members, edges, others = map(list, zip(*views, strict=True))
         return Extracted(members, _join(edges, self._num_relations, self._map), others)
+
+    def _scored(self, graph: Graph, scratch: Scratch, query: Query, outside: bool) -> Scored:
+        """Returns the entities that may be in a view; scores are right where that matters."""
+        found = _reach(graph, scratch, self._rules, query, outside)
+        entities, scores, has_prior, missing = found
+        scores[entities == query.head] = FOREMOST
+        if missing:
+            # Rare tails are many: only those that their prior may bring in or out are looked up.
+            in_doubt = Scored(entities, scores).in_doubt(self._rules.size, missing) & ~has_prior
+            scores[in_doubt] += _priors(graph, scratch, self._rules, query, entities[in_doubt])
+        return Scored(entities, scores)
 
     def _scratch(self) -> Scratch:
         """Returns this thread's own."""
@@ -76,18 +87,20 @@ def _graph_arrays(edges: Edges, tails: Tails) -> Graph:
         edges.receiver.numpy(),
         tails.offsets,
         tails.entities,
+        tails.counts,
         tails.num_facts,
     )
 
 
 def _new_scratch(graph: Graph) -> Scratch:
     number = len(graph.offsets) - 1
+    state = np.zeros((number, 4), dtype=np.int64)
+    state[:, DEGREE] = np.diff(graph.offsets)
     return Scratch(
-        degree=np.diff(graph.offsets),
         is_target=np.zeros(number, dtype=np.bool_),
-        residual=np.zeros(number, dtype=np.int64),
-        settled=np.zeros(number, dtype=np.int64),
-        place=np.full(number, -1, dtype=np.int32),
+        state=state,
+        is_inside=np.zeros(number // 64 + 1, dtype=np.uint64),
+        place=np.empty(number, dtype=np.int32),
         candidates=np.empty(number, dtype=np.int32),
         frontier=np.empty(number, dtype=np.int32),
         following=np.empty(number, dtype=np.int32),
@@ -166,4 +179,4 @@ def _source_digest() -> str:
     return blake2b(sources, digest_size=8).hexdigest()
 
 
-_reach, _collect, _lay_out = map(_Compiled, (reach, collect, lay_out))
+_reach, _priors, _collect, _lay_out = map(_Compiled, (reach, priors, collect, lay_out))

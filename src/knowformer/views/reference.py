@@ -12,7 +12,7 @@ import torch
 from knowformer.graph.adjacency import Adjacency
 from knowformer.graph.inverse import is_inverse
 from knowformer.kernels.interface import Edges
-from knowformer.views.extracted import Entities, Extracted, Scored
+from knowformer.views.extracted import FOREMOST, Entities, Extracted, Scored
 from knowformer.views.queries import Query
 from knowformer.views.settings import Rules
 
@@ -51,9 +51,8 @@ class ReferenceExtraction:
         tails = Counter(tail for _, relation, tail in visible if relation == query.relation)
         for tail, facts in tails.items():
             scores[tail] += self._rules.prior // tails.total() * facts
-        entities = sorted(scores, key=lambda entity: entity != query.head)
-        values = np.array([scores[entity] for entity in entities])
-        found = Scored(np.array(entities, dtype=np.int32), values)
+        scores[query.head] = FOREMOST
+        found = Scored(np.array([*scores], dtype=np.int32), np.array([*scores.values()]))
         return found.choose(self._rules.size, self._ranks, outside=outside)
 
 

@@ -17,6 +17,7 @@ class Tails(NamedTuple):
 
     offsets: Ids
     entities: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.int32]  # facts with each of them
     num_facts: Ids  # of each relation
 
     @classmethod
@@ -36,5 +37,6 @@ class Tails(NamedTuple):
         return cls(
             np.searchsorted(asked[order], np.arange(number + 1)),
             entities[order],
+            counts[order],
             np.bincount(edges.relation.numpy(), minlength=number),
         )

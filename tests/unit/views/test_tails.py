@@ -25,4 +25,5 @@ def test_the_most_frequent_tails_come_first_and_ties_go_by_name(
         counts = Counter(tail for _, own, tail in facts if own == relation)
         expected = sorted(counts, key=lambda tail: (-counts[tail], ranks[tail]))
         assert tails.entities[start:stop].tolist() == expected
+        assert tails.counts[start:stop].tolist() == [counts[tail] for tail in expected]
         assert tails.num_facts[relation] == counts.total()

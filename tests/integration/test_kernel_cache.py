@@ -23,6 +23,18 @@ scores = backend.score(torch.zeros(3, 16), weights)
 print(type(backend).__name__, scores.tolist())
 """
 
+VIEW = """
+import logging, torch
+logging.basicConfig(level=logging.INFO, format="%(message)s")
+from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.views.extractor import ViewExtractor
+from knowformer.views.settings import ViewSettings
+graph = KnowledgeGraph.from_triples([("a", "r", "b"), ("b", "r", "c"), ("c", "s", "d")])
+extractor = ViewExtractor(graph.adjacency, graph.entity_keys, ViewSettings(size=3))
+zero = torch.zeros(1, dtype=torch.long)
+print("sees", extractor.extract(zero, zero).entities.tolist())
+"""
+
 
 def run(code: str, **environment: str) -> str:
     done = subprocess.run(
@@ -37,31 +49,45 @@ def run(code: str, **environment: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_kernels_run_where_nothing_can_be_cached(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("code", "folder", "result"),
+    [
+        pytest.param(HOP, "kernels", "CpuBackend [1.0, 1.0, 1.0]", id="hop"),
+        pytest.param(VIEW, "views", "sees [0, 1, 2]", id="view", marks=pytest.mark.slow),
+    ],
+)
+def test_kernels_run_where_nothing_can_be_cached(
+    tmp_path: Path, code: str, folder: str, result: str
+) -> None:
     """An installation and a home that may be read alone, as on a shared machine."""
     copy = tmp_path / "lib" / "knowformer"
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     # A file where the cache's folder would be: it cannot be made, not even by root.
-    (copy / "kernels" / "__pycache__").write_text("")
+    (copy / folder / "__pycache__").write_text("")
     blocked = tmp_path / "home"
     blocked.write_text("")
     said = run(
-        HOP,
+        code,
         PYTHONPATH=str(tmp_path / "lib"),
         PYTHONDONTWRITEBYTECODE="1",
         HOME=str(blocked),
         XDG_CACHE_HOME=str(blocked / "cache"),
         NUMBA_CACHE_DIR="",
     )
-    assert "CpuBackend [1.0, 1.0, 1.0]" in said
+    assert result in said
 
 
-def test_without_numba_the_reference_runs_and_says_so() -> None:
+@pytest.mark.parametrize(
+    ("code", "result"),
+    [(HOP, "ReferenceBackend [1.0, 1.0, 1.0]"), (VIEW, "sees [0, 1, 2]")],
+    ids=["hop", "view"],
+)
+def test_without_numba_the_reference_runs_and_says_so(code: str, result: str) -> None:
     hide = "import sys; sys.modules['numba'] = None\n"
     hide += "import importlib.util as u; find = u.find_spec\n"
     hide += "u.find_spec = lambda name, *rest: None if name == 'numba' else find(name, *rest)\n"
-    said = run(hide + HOP)
-    assert "ReferenceBackend [1.0, 1.0, 1.0]" in said
+    said = run(hide + code)
+    assert result in said
     assert "Numba is not installed" in said
 
 

@@ -4,16 +4,16 @@ import logging
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from jaxtyping import Int
 from torch import Tensor
 
 from knowformer.answering.answerer import Answerer
 from knowformer.answering.batch_job import BatchSummary, answer_file
+from knowformer.answering.candidates import HowToAnswer, Names
 from knowformer.answering.missing import Sweep
 from knowformer.answering.questions import Question, question_parts
-from knowformer.answering.ranking import Options
 from knowformer.answering.results import Answers, AnswerStream, MissingFacts
 from knowformer.calibration.calibrate import calibrate_model
 from knowformer.calibration.calibration import Calibration
@@ -43,7 +43,6 @@ from knowformer.runs.folder import (
 from knowformer.scoring.link import LinkFunction
 
 FactsFrom = Literal["all", "train"]
-
 _logger = logging.getLogger(__name__)
 
 
@@ -168,10 +167,8 @@ class Reasoner:
         head: str | None = None,
         relation: str | None = None,
         tail: str | None = None,
-        k: int = 10,
-        new_only: bool = False,
-        samples: int = 1,
         progress: Progress | None = None,
+        **how: Unpack[HowToAnswer],
     ) -> Answers:
         """Answers a question; give two of head, relation and tail, and get the third.
 
@@ -179,17 +176,22 @@ class Reasoner:
             head: the head's name, or its readable name.
             relation: the relation's.
             tail: the tail's.
-            k: how many answers.
-            new_only: leave out answers that are known facts.
-            samples: draws of the identity noise; more than one adds a spread to each answer.
             progress: called with passes of the model done and in all.
+            how: ``k`` answers (10), ``new_only`` to leave out known facts, ``samples`` for a
+                spread, ``typical`` ranks beside them, ``candidates`` or ``of_type`` for some
+                entities alone; see ``HowToAnswer``.
 
         Raises:
             ConfigError: not exactly two of the three were given.
             VocabularyError: a name is unknown.
         """
         question = self.question(head=head, relation=relation, tail=tail)
-        options = Options(k, new_only, samples)
+        options = self._answerer.options(**how)
+        if relation is None and options.among is not None:
+            raise ConfigError(
+                "Expected a question for a head or a tail where candidates or a type are given, "
+                "got one for a relation."
+            )
         return self._answerer.answer([question], options, progress=progress)[0]
 
     def question(
@@ -198,17 +200,13 @@ class Reasoner:
         """Resolves names for ``answer_many``; raises what ``answer`` raises."""
         return self._answerer.question(head=head, relation=relation, tail=tail)
 
-    def answer_many(
-        self, questions: Iterable[Any], *, k: int = 10, new_only: bool = False, samples: int = 1
-    ) -> AnswerStream:
+    def answer_many(self, questions: Iterable[Any], **how: Unpack[HowToAnswer]) -> AnswerStream:
         """Answers many questions in their order, in bounded memory, while they are iterated over.
 
         Args:
             questions: each (head, relation, tail) or a mapping with these keys, None or "?" for
                 what is asked; or what ``question`` returned.
-            k: how many answers each.
-            new_only: leave out answers that are known facts.
-            samples: draws of the identity noise.
+            how: as of ``answer``.
 
         Raises:
             ConfigError: not exactly two of the three were given (on iterating, as below).
@@ -220,7 +218,7 @@ class Reasoner:
                 known = isinstance(given, Question)
                 yield given if known else self.question(**question_parts(given))
 
-        options = Options(k, new_only, samples)
+        options = self._answerer.options(**how)
         return AnswerStream(lambda: self._answerer.stream(resolved(), options))
 
     def answer_file(
@@ -228,29 +226,26 @@ class Reasoner:
         queries: str | Path,
         out: str | Path,
         *,
-        k: int = 10,
-        new_only: bool = False,
-        samples: int = 1,
         resume: bool = True,
         progress: Progress | None = None,
+        **how: Unpack[HowToAnswer],
     ) -> BatchSummary:
         """Answers a file of questions of any size into a file; a crash loses little.
 
         Rows that are no questions, or have an unknown name, are listed in ``OUT.rejected``.
 
         Args:
-            queries: questions, one a row: .tsv, .jsonl or .parquet; see ``answering.query_files``.
+            queries: questions, one a row: .tsv, .csv, .jsonl or .parquet; see
+                ``answering.query_files``.
             out: the file of answers, of one of the same formats; it appears when all are there.
-            k: how many answers each.
-            new_only: leave out answers that are known facts.
-            samples: draws of the identity noise.
             resume: go on with what an earlier start of the same job has left; else start anew.
             progress: called with questions done and in all, first for answering, then for writing.
+            how: as of ``answer``.
 
         Raises:
             UserError: the questions cannot be read or the answers cannot be written.
         """
-        options = Options(k, new_only, samples)
+        options = self._answerer.options(**how)
         return answer_file(
             self._answerer, Path(queries), Path(out), options, resume=resume, progress=progress
         )
@@ -262,6 +257,8 @@ class Reasoner:
         k: int = 10,
         sweep: Sweep = "heads",
         every_entity: bool = False,
+        candidates: Names | None = None,
+        of_type: str | None = None,
         progress: Progress | None = None,
     ) -> MissingFacts:
         """Ranks the most probable facts of a relation that are not known.
@@ -272,13 +269,16 @@ class Reasoner:
             sweep: ask every head of the relation for tails, or every tail for heads; the side with
                 fewer entities is quicker.
             every_entity: ask every entity of the graph, not only those that have the relation.
+            candidates: the only entities that may answer; see ``answer``.
+            of_type: only entities of a type may.
             progress: called with entities asked and to ask.
         """
         return self._answerer.missing_facts(
             relation,
-            k=Options(k).k,
+            k=self._answerer.options(k=k).k,
             sweep=sweep,
             every_entity=every_entity,
+            among=self._answerer.among(candidates, of_type),
             progress=progress,
         )
 
@@ -298,6 +298,7 @@ class Reasoner:
         )
         self.calibration = save_calibration(self.folder, calibration)
         self._answerer.use(Calibrator(self.calibration, self.link, self.graph.relations))
+        self.__dict__.pop("_explainer", None)  # its probabilities are the old ones
         return self.calibration
 
     def evaluate(
@@ -305,10 +306,19 @@ class Reasoner:
         split: str = "test",
         *,
         graph: str | Path | None = None,
+        relations: int = 0,
         progress: Progress | None = None,
         command: str | None = None,
     ) -> EvaluationReport:
-        """Evaluates on a split of the run's own data set, or of another with the same relations."""
+        """Evaluates on a split of the run's own data set, or of another with the same relations.
+
+        Args:
+            split: ``test``, ``valid`` or ``train``.
+            graph: another data set.
+            relations: ask for the relation of so many facts as well.
+            progress: called with facts done and facts in all.
+            command: what the user typed, to be kept in the report.
+        """
         seed, dataset = self.config.seed, self.dataset
         if graph is not None:
             # The run's own seed: a file that the run was trained on is split as it was then.
@@ -322,6 +332,8 @@ class Reasoner:
             progress=progress,
             trained_on=self.dataset.train.graph,
             calibration=self.calibration,
+            link=self.link,
+            relations=relations,
             command=command,
         )
 
@@ -360,7 +372,10 @@ class Reasoner:
     @cached_property
     def _explainer(self) -> Explainer:
         seed = self.config.seed
-        finder = EvidenceFinder(self.model, self.graph, self._known, seed=seed)
+        calibrator = Calibrator(self.calibration, self.link, self.graph.relations)
+        finder = EvidenceFinder(
+            self.model, self.graph, self._known, seed=seed, calibrator=calibrator
+        )
         return Explainer(finder, labels=self.labels, seed=seed)
 
     def measure_faithfulness(

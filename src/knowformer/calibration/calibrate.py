@@ -3,7 +3,9 @@
 from collections.abc import Callable
 
 from knowformer.calibration.calibration import Calibration
+from knowformer.calibration.calibrator import Calibrator
 from knowformer.calibration.fit import fit_calibration
+from knowformer.calibration.relation_fit import fit_relation_choice
 from knowformer.data.dataset import Dataset
 from knowformer.model.knowformer import KnowFormer
 from knowformer.scoring.link import LinkFunction
@@ -27,18 +29,22 @@ def calibrate_model(
         link: its link function.
         seed: of the noise and the sampling.
         threads: CPU threads, 0 for all cores.
-        progress: called with queries done and queries in all.
+        progress: called with queries done and in all, first for entities, then for relations.
 
     Raises:
         DataError: there are too few validation facts.
     """
     valid = dataset.for_training().valid
     same_graph = dataset.test.graph is valid.graph
-    return fit_calibration(
-        Scorer(model, valid.graph, seed=seed, threads=threads),
+    scorer = Scorer(model, valid.graph, seed=seed, threads=threads)
+    calibration = fit_calibration(
+        scorer,
         valid,
         link=link,
         seed=seed,
         num_test_facts=len(dataset.test.facts) if same_graph else 0,
         progress=progress,
     )
+    calibrator = Calibrator(calibration, link, valid.graph.relations)
+    choice = fit_relation_choice(scorer, calibrator, valid, seed=seed, progress=progress)
+    return calibration.model_copy(update={"relation_choice": choice})

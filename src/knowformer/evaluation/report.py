@@ -65,6 +65,8 @@ class EvaluationReport(Tabular, BaseModel):
     """AUROC and average precision, for graphs with a single relation."""
     calibration: CalibrationReport | None = None
     """Calibration quality, if the run is calibrated."""
+    relations: dict[str, Any] | None = None
+    """Ranks of relations, if they were asked for; see ``relation_ranks.rank_relations``."""
     seconds: float
     command: str | None
     """What the user typed; None when the report was made from Python."""
@@ -82,6 +84,11 @@ class EvaluationReport(Tabular, BaseModel):
             count = row["num_facts"]
             sides = [(f"{category} {side} ({count:,})", row[side]) for side in ("head", "tail")]
             named += sides if count else []
+        sections = {2, 4}
+        if self.relations:
+            sections.add(len(named) - 1)
+            named += [(f"relation ({self.relations['num_facts']:,})", self.relations["both"])]
+            named += [(f"  by {name} alone", self.relations[name]) for name in ("kinds", "model")]
         rows: list[list[Cell]] = [[name, *(m[key] for key in METRIC_NAMES)] for name, m in named]
         columns = [Column("ranks")]
         columns += [
@@ -93,7 +100,7 @@ class EvaluationReport(Tabular, BaseModel):
             f"{protocol.dataset}, {protocol.split}: {protocol.num_facts:,} facts asked both ways, "
             f"{protocol.num_candidates:,} candidates"
         )
-        return TableView(title, columns, rows, self._caption(), sections=frozenset({2, 4}))
+        return TableView(title, columns, rows, self._caption(), sections=frozenset(sections))
 
     def _caption(self) -> str:
         protocol, notes = self.protocol, list[str]()

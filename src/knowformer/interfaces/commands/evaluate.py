@@ -28,13 +28,24 @@ def command(
         Literal["train", "valid", "test"], typer.Option(help="Facts to rank.")
     ] = "test",
     graph: GraphOption = None,
+    relations: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Ask for the relation of N facts as well: two passes of the model for each "
+            "relation.",
+        ),
+    ] = 0,
     threads: ThreadsOption = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Rank every fact of a split against all entities, known facts filtered out."""
     reasoner = Reasoner.from_pretrained(run, threads=threads)
     with Counting(err, "rank") as progress:
-        report = reasoner.evaluate(split, graph=graph, progress=progress, command=typed_command())
+        report = reasoner.evaluate(
+            split, graph=graph, relations=relations, progress=progress, command=typed_command()
+        )
     content = report.model_dump(mode="json")
     if as_json:
         print_json(content)

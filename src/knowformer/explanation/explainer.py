@@ -94,7 +94,7 @@ class Explainer:
             fact_hidden=bool(self._graph.adjacency.has_fact(fact)),
             paths=sorted(
                 [self._path(path, evidence.graph, removal, before) for path in evidence.paths],
-                key=lambda path: -path.loss.log_odds,
+                key=lambda path: -path.loss.truth_log_odds,
             ),
             no_paths=self._why_no_paths(evidence),
             prototypes=self._attended(evidence, evidence.prototypes),

@@ -27,7 +27,7 @@ def verdict_on(lost: float, at_random: float, *, beats_random: bool) -> Faithful
     """Returns how far an answer rests on evidence.
 
     Args:
-        lost: log-odds lost without the evidence.
+        lost: log-odds of truth that are lost without the evidence.
         at_random: mean log-odds lost without random evidence of the same size.
         beats_random: whether the evidence costs more than random evidence beyond doubt.
     """
@@ -55,6 +55,8 @@ class ScoreMargin(_Value):
     """The score less the log-sum-exp of the competitors' scores; zero is an even chance."""
     probability: float
     """As ``answer`` gives it; in a report on a test set the log-odds as a probability."""
+    truth_log_odds: float
+    """Log-odds that the fact is true, of which the probability is made."""
     rank: float
     """Among all competitors, those below that the model does not see; ties count half (realistic
     rank)."""
@@ -68,6 +70,7 @@ class ScoreDrop(_Value):
     score: float
     log_odds: float
     probability: float
+    truth_log_odds: float
     rank: float
     """Places: 2 means that the answer fell from rank 1 to rank 3."""
     rank_among_all: float
@@ -79,6 +82,7 @@ class ScoreDrop(_Value):
             score=before.score - after.score,
             log_odds=before.log_odds - after.log_odds,
             probability=before.probability - after.probability,
+            truth_log_odds=before.truth_log_odds - after.truth_log_odds,
             rank=after.rank - before.rank,
             rank_among_all=after.rank_among_all - before.rank_among_all,
         )
@@ -142,7 +146,7 @@ class Faithfulness(_Value):
     @property
     def random_log_odds(self) -> float:
         """The mean log-odds lost without random evidence."""
-        return mean_of(self.random, "log_odds")
+        return mean_of(self.random, "truth_log_odds")
 
     @property
     def matters(self) -> bool:
@@ -152,13 +156,19 @@ class Faithfulness(_Value):
     @property
     def title(self) -> str:
         """What was removed."""
-        return f"its {self.evidence} ({self.size} {self.pieces})"
+        return f"its {self.evidence} ({self.pieces_in_words})"
+
+    @property
+    def pieces_in_words(self) -> str:
+        """How many facts or entities were removed."""
+        one = "fact" if self.evidence == "paths" else "entity"
+        return f"1 {one}" if self.size == 1 else f"{self.size} {self.pieces}"
 
     def sentence(self) -> str:
         """Returns the verdict and its figures as a sentence."""
         return (
-            f"Its {self.evidence} {self.verdict}: without their {self.size} {self.pieces} its "
-            f"{odds_in_words(self.loss.log_odds)} (probability lost: "
+            f"Its {self.evidence} {self.verdict}: without their {self.pieces_in_words} its "
+            f"{odds_in_words(self.loss.truth_log_odds)} (probability lost: "
             f"{signed(self.loss.probability)}), without others at random its "
             f"{odds_in_words(self.random_log_odds)}"
         )
@@ -177,7 +187,7 @@ def odds_in_words(lost: float) -> str:
     if times < 2:
         return f"odds {moves} by {100 * abs(exp(-lost) - 1):.0f} %"
     if times > MANY_FOLD:
-        return f"odds {moves} more than {MANY_FOLD:,}-fold"
+        return f"odds {moves} >{MANY_FOLD:,}-fold"
     return f"odds {moves} {times:.{1 if times < 10 else 0}f}-fold"
 
 
@@ -310,7 +320,7 @@ class Explanation(Tabular, _Value):
         paths: list[list[Cell]] = [
             [
                 *("path", self.path_text(path)),
-                *(path.loss.probability, path.loss.log_odds, path.weight, None),
+                *(path.loss.probability, path.loss.truth_log_odds, path.weight, None),
             ]
             for path in self.paths
         ]

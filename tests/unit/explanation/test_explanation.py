@@ -16,7 +16,9 @@ from knowformer.explanation.explanation import (
     verdict_on,
 )
 
-DROP = ScoreDrop(score=1.0, log_odds=1.5, probability=0.1, rank=2.0, rank_among_all=3.0)
+DROP = ScoreDrop(
+    score=1.0, log_odds=1.5, truth_log_odds=1.5, probability=0.1, rank=2.0, rank_among_all=3.0
+)
 
 
 def explanation(**changes: object) -> Explanation:
@@ -32,7 +34,12 @@ def explanation(**changes: object) -> Explanation:
         tail="t",
         asks_for="tail",
         standing=ScoreMargin(
-            score=1.0, log_odds=0.5, probability=0.6, rank=1.0, rank_among_all=2.0
+            score=1.0,
+            log_odds=0.5,
+            truth_log_odds=0.5,
+            probability=0.6,
+            rank=1.0,
+            rank_among_all=2.0,
         ),
         num_rivals=9,
         num_candidates=12,
@@ -53,8 +60,12 @@ def explanation(**changes: object) -> Explanation:
 
 
 def test_a_drop_is_positive_where_the_answer_does_worse() -> None:
-    before = ScoreMargin(score=2.0, log_odds=1.0, probability=0.7, rank=1.0, rank_among_all=1.0)
-    after = ScoreMargin(score=0.5, log_odds=-1.0, probability=0.3, rank=4.0, rank_among_all=6.0)
+    before = ScoreMargin(
+        score=2.0, log_odds=1.0, truth_log_odds=1.0, probability=0.7, rank=1.0, rank_among_all=1.0
+    )
+    after = ScoreMargin(
+        score=0.5, log_odds=-1.0, truth_log_odds=-1.0, probability=0.3, rank=4.0, rank_among_all=6.0
+    )
     drop = ScoreDrop.between(before, after)
     assert (drop.score, drop.log_odds, drop.rank, drop.rank_among_all) == (1.5, 2.0, 3.0, 5.0)
     assert drop.probability == pytest.approx(0.4)
@@ -98,7 +109,7 @@ def test_an_explanation_in_words_names_its_evidence_and_how_far_to_trust_it() ->
         "out",
         "  lost without: 0.100  h <-[part_of]- m -[likes]-> t",
         "  prototype: p",
-        "Its prototypes contribute: without their 1 entities its odds fall 4.5-fold (probability "
+        "Its prototypes contribute: without their 1 entity its odds fall 4.5-fold (probability "
         "lost: 0.100), without others at random its odds hardly change",
     ]
     without = explanation(paths=[], no_paths="No path of facts leads from h to t.")
@@ -131,7 +142,7 @@ def test_keys_of_the_json_stay_as_they_are() -> None:
         *("paths", "no_paths", "prototypes", "attended", "heads", "no_prototypes"),
         *("without_attention", "faithfulness", "seconds", "entity_labels", "relation_labels"),
     ]
-    measures = ["score", "log_odds", "probability", "rank", "rank_among_all"]
+    measures = ["score", "log_odds", "probability", "truth_log_odds", "rank", "rank_among_all"]
     assert list(printed["standing"]) == list(printed["paths"][0]["loss"]) == measures
     assert list(printed["faithfulness"][0]) == ["evidence", "size", "loss", "random", "verdict"]
 
@@ -161,7 +172,7 @@ def test_a_verdict_tells_what_carries_an_answer_from_what_hardly_matters(
         (-0.5, "odds rise by 65 %"),
         (1.0, "odds fall 2.7-fold"),
         (-3.0, "odds rise 20-fold"),
-        (1e9, "odds fall more than 1,000-fold"),
+        (1e9, "odds fall >1,000-fold"),
     ],
 )
 def test_what_is_lost_is_said_in_words_with_its_sign(lost: float, words: str) -> None:

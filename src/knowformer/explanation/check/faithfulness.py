@@ -52,14 +52,14 @@ def score_margin(
     query, nothing = torch.zeros_like(answer), filtered[:0]
     ranks = filtered_ranks(scores, (torch.zeros_like(filtered), filtered), query, answer)
     among_all = filtered_ranks(scores, (nothing, nothing), query, answer)
+    truth = torch.sigmoid(log_odds).item(), log_odds.item()
+    if probability is not None:
+        truth = probability.of(scores, prediction)
     return ScoreMargin(
         score=placed.score(scores.values).item(),
         log_odds=log_odds.item(),
-        probability=(
-            torch.sigmoid(log_odds).item()
-            if probability is None
-            else probability.of(scores, prediction)
-        ),
+        probability=truth[0],
+        truth_log_odds=truth[1],
         rank=ranks.realistic.item(),
         rank_among_all=among_all.realistic.item(),
     )
@@ -206,8 +206,8 @@ def measure(
         loss=drop,
         random=at_random,
         verdict=verdict_on(
-            drop.log_odds,
-            mean_of(at_random, "log_odds"),
-            beats_random=all(drop.log_odds > other.log_odds for other in at_random),
+            drop.truth_log_odds,
+            mean_of(at_random, "truth_log_odds"),
+            beats_random=all(drop.truth_log_odds > other.truth_log_odds for other in at_random),
         ),
     )

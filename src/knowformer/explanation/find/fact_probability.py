@@ -1,5 +1,7 @@
 """FactProbability: the probability of an explained answer, as ``answer`` gives it."""
 
+import math
+
 import torch
 
 from knowformer.calibration.calibrator import Calibrator, ProbabilityKind
@@ -8,6 +10,8 @@ from knowformer.explanation.find.prediction import Prediction
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.queries.known_answers import KnownAnswers
 from knowformer.queries.scores import Scores
+
+LEAST = 1e-12  # of what is left to others
 
 
 class FactProbability:
@@ -23,8 +27,11 @@ class FactProbability:
         """Returns what the probabilities are."""
         return self._calibrator.kind
 
-    def of(self, scores: Scores, prediction: Prediction) -> float:
-        """Returns the probability of an answer; the fact itself counts as one that is not there.
+    def of(self, scores: Scores, prediction: Prediction) -> tuple[float, float]:
+        """Returns the probability of an answer, and the log-odds that it is made of.
+
+        The fact itself counts as one that is not there. Log-odds rise with the probability, and go
+        on where it is flat: near 0, near 1 and on a curve's steps.
 
         Args:
             scores: of the query alone.
@@ -36,4 +43,8 @@ class FactProbability:
         seen = scores.mask(rows[others], tails[others])
         score = scores.at(first, torch.tensor([prediction.answer]))
         features = query_features(scores, seen, relation)
-        return float(self._calibrator.probabilities(score[:, None], features).values[0, 0])
+        found = self._calibrator.probabilities(score[:, None], features)
+        value, log_odds = float(found.values[0, 0]), float(found.log_odds[0, 0])
+        if self.kind == "model":  # what orders uncalibrated probabilities is their logarithm
+            log_odds -= math.log(max(-math.expm1(log_odds), LEAST))
+        return value, log_odds

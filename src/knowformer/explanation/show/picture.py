@@ -225,8 +225,8 @@ def _draw_losses(axis: "Axes", explanation: Explanation) -> None:
 
 
 def _draw_loss(axis: "Axes", row: float, drops: list[ScoreDrop], color: str) -> None:
-    lost = [drop.log_odds for drop in drops]
-    mean = mean_of(drops, "log_odds")
+    lost = [drop.truth_log_odds for drop in drops]
+    mean = mean_of(drops, "truth_log_odds")
     axis.barh(row, mean, color=color, height=0.8)
     if len(lost) > 1:
         axis.plot(lost, [row] * len(lost), "|", color=INK, markersize=7)

@@ -40,9 +40,7 @@ def render_explanation(explanation: Explanation, *, by_head: bool = False) -> Gr
         parts += [Text("Most attended in each layer and head", style="bold"), _heads(explanation)]
     parts.append(Text("How far to trust it: what is lost without all of it", style="bold"))
     parts.append(_faithfulness_table(explanation))
-    note = (
-        "lost: of the probability; a negative number is gained. Odds are those against all rivals."
-    )
+    note = "lost: of the probability; a negative number is gained. Odds: that the answer is true."
     parts.append(Text(note, style="dim"))
     return Group(*parts)
 
@@ -67,9 +65,9 @@ def _paths_table(explanation: Explanation) -> Table:
     table.add_column("")
     table.add_column("without it")
     table.add_column("path", overflow="fold")
-    most = max(0.1, *(path.loss.log_odds for path in explanation.paths))
+    most = max(0.1, *(path.loss.truth_log_odds for path in explanation.paths))
     for path in explanation.paths:
-        lost = path.loss.log_odds
+        lost = path.loss.truth_log_odds
         table.add_row(
             signed(path.loss.probability),
             _bar(lost / most) if lost > NO_CHANGE else "",
@@ -98,8 +96,8 @@ def _prototypes(explanation: Explanation) -> list[RenderableType]:
     for check in explanation.faithfulness:
         if check.evidence == "prototypes":
             reason = (
-                f"Prototypes {check.verdict} here: without the {check.size} entities whose "
-                f"attention does most, {odds_in_words(check.loss.log_odds)}."
+                f"Prototypes {check.verdict} here: without the {check.pieces_in_words} attended to "
+                f"with most effect, {odds_in_words(check.loss.truth_log_odds)}."
             )
     return [Text(reason, style="dim"), ""] if reason else []
 
@@ -158,7 +156,7 @@ def _losses(explanation: Explanation, drops: list[ScoreDrop]) -> list[str]:
     """Returns the means of some drops: probability lost, the rank then, and the odds in words."""
     rank = explanation.standing.rank_among_all + mean_of(drops, "rank_among_all")
     lost = signed(mean_of(drops, "probability"))
-    return [lost, f"{rank:,.0f}", odds_in_words(mean_of(drops, "log_odds"))]
+    return [lost, f"{rank:,.0f}", odds_in_words(mean_of(drops, "truth_log_odds"))]
 
 
 def render_faithfulness(report: FaithfulnessReport) -> Group:

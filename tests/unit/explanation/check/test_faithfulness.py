@@ -107,10 +107,17 @@ def test_measuring_removes_the_named_once_and_others_as_often_as_drawn() -> None
         asked.append(list(pieces))  # pyright: ignore[reportArgumentType]
         log_odds = -3.0 if asked[-1] == [0, 1] else 0.5
         return ScoreMargin(
-            score=0.0, log_odds=log_odds, probability=0.5, rank=1.0, rank_among_all=1.0
+            score=0.0,
+            log_odds=log_odds,
+            truth_log_odds=log_odds,
+            probability=0.5,
+            rank=1.0,
+            rank_among_all=1.0,
         )
 
-    before = ScoreMargin(score=0.0, log_odds=1.0, probability=0.7, rank=1.0, rank_among_all=1.0)
+    before = ScoreMargin(
+        score=0.0, log_odds=1.0, truth_log_odds=1.0, probability=0.7, rank=1.0, rank_among_all=1.0
+    )
     found = measure(
         "paths",
         [0, 1],

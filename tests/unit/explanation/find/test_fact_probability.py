@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 
@@ -27,5 +29,6 @@ def test_an_explained_answer_has_the_probability_that_answers_have(family: Knowl
         ids = (question.head, question.relation, family.entities.id(answer.name))
         prediction = finder.prediction(*ids)
         scores = finder.find(prediction).trace.scores
-        found = finder.probability.of(scores, prediction)
+        found, log_odds = finder.probability.of(scores, prediction)
         assert found == pytest.approx(answer.probability, rel=1e-4)
+        assert 1 / (1 + math.exp(-log_odds)) == pytest.approx(found)

@@ -238,7 +238,7 @@ def test_a_folder_that_is_not_of_parts_is_left_alone(
 
 BAD = {
     "no such file": ("q.tsv", "out.tsv", [], ["found none"]),
-    "another ending": ("q.csv", "out.tsv", [], ["'q.csv'", ".parquet"]),
+    "another ending": ("q.xls", "out.tsv", [], ["'q.xls'", ".parquet"]),
     "another ending of answers": ("q.jsonl", "out.xlsx", [], ["'out.xlsx'"]),
     "no answers": ("q.jsonl", "out.tsv", ["-k", "0"], ["positive number of answers, got 0"]),
     "no samples": ("q.jsonl", "out.tsv", ["--samples", "0"], ["number of samples, got 0"]),
@@ -258,7 +258,7 @@ def test_what_cannot_be_asked_or_written_is_refused(
 ):
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     write_questions(tmp_path / "q.jsonl", QUESTIONS)
-    shutil.copyfile(tmp_path / "q.jsonl", tmp_path / "q.csv")
+    shutil.copyfile(tmp_path / "q.jsonl", tmp_path / "q.xls")
     (tmp_path / "folder.tsv").mkdir()
     (tmp_path / "empty.tsv").write_text("\n\n", "utf-8")
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 no")
@@ -278,7 +278,7 @@ def test_what_cannot_be_asked_or_written_is_refused(
 def test_queries_without_out_are_refused(nations_run: Path, tmp_path: Path, refuse: Refuse):
     queries = write_questions(tmp_path / "q.jsonl", QUESTIONS)
     assert "--out with --queries" in refuse("answer", nations_run, "--queries", queries)
-    assert "--queries with --out" in refuse("answer", nations_run, "--out", tmp_path / "o.tsv")
+    assert "--all-missing with --out" in refuse("answer", nations_run, "--out", tmp_path / "o.tsv")
 
 
 def test_answers_never_take_the_place_of_their_questions(

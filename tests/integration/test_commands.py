@@ -140,7 +140,7 @@ def check_answers(printed: Any, *, named: str, count: int) -> list[dict[str, Any
         assert answer["rank"] == rank
         assert 0 <= answer["probability"] <= 1
         assert isinstance(answer["known"], bool)
-    likely = [answer["probability"] for answer in answers]
+    likely = [answer["share" if named == "relation" else "probability"] for answer in answers]
     assert likely == sorted(likely, reverse=True)
     assert len({answer[named] for answer in answers}) == count
     return answers

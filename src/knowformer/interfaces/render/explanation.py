@@ -24,7 +24,7 @@ from knowformer.explanation.explanation import (
     signed,
 )
 
-BAR_WIDTH = 12
+BAR_WIDTH = 6
 
 
 def render_explanation(explanation: Explanation, *, by_head: bool = False) -> Group:

@@ -96,6 +96,6 @@ def group_by_relation(
         for baseline, of_relation in others.items():
             row[f"{baseline}_mrr"] = rank_metrics(of_relation[number])["mrr"]
         rows.append(row)
-    lost = [(1.0 - 1.0 / part).sum().item() for part in model]
-    rows = [row for _, row in sorted(zip(lost, rows, strict=True), key=lambda pair: -pair[0])]
-    return RelationMetrics(rows, len(rows))
+    lost = torch.stack([(1.0 - 1.0 / part).sum() for part in model]) if model else counts
+    costliest: list[int] = torch.argsort(lost, descending=True, stable=True).tolist()
+    return RelationMetrics([rows[number] for number in costliest], len(rows))

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from knowformer.data.dataset import catalogue_name
-from knowformer.evaluation.baselines.comparison import BaselineReport, unbeaten
+from knowformer.evaluation.baselines.comparison import BaselineReport, BaselineReports, unbeaten
 from knowformer.evaluation.baselines.ranking import BASELINES
 from knowformer.interfaces.console import JsonOption, err, print_json, print_line, print_note
 from knowformer.interfaces.progress import TrainingDisplay
@@ -96,7 +96,7 @@ def command(
 def _print_result(metrics: dict[str, Any], reasoner: Reasoner) -> None:
     """How good the kept weights are, beside the baselines on the same facts."""
     best, stored = metrics["best_validation"], metrics["validation_baselines"]
-    reports = {name: BaselineReport.model_validate(stored[name]) for name in BASELINES}
+    reports: BaselineReports = {n: BaselineReport.model_validate(stored[n]) for n in BASELINES}
     beside = [f"{BASELINES[name]} {r.realistic['mrr']:.3f}" for name, r in reports.items()]
     print_line(
         f"Kept the weights of step {best['step']}. Validation MRR: model {best['valid_mrr']:.3f}, "

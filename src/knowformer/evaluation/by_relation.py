@@ -51,7 +51,7 @@ class RelationMetrics(Tabular):
         }
         rows = [[row[key] for key in columns] for row in self.rows]
         return TableView(
-            "MRR by relation and by what is asked; beside it that of two-hop rules and popularity",
+            "MRR by relation and by what is asked, beside that of the baselines",
             list(columns.values()),
             rows,
             self._caption(),

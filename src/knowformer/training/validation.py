@@ -16,14 +16,14 @@ def validation_terms(dataset: Dataset, config: RunConfig) -> str:
     """Says what sets the validation MRR of a run apart from the MRR of its test facts."""
     training, terms = config.training, list[str]()
     if training.validation_region or training.validation_relations:
-        terms.append("it asks facts set apart from the training facts")
+        terms.append("validation asks facts set apart from the training facts")
     elif dataset.is_inductive and dataset.valid.graph is dataset.train.graph:
-        terms.append("it asks on the training graph, the test on another")
+        terms.append("validation asks on the training graph, the test on another")
     if dataset.valid.graph is dataset.test.graph:
         terms.append(
-            "test facts are not filtered out there but count as wrong answers, so that they choose "
-            "nothing"
+            "in validation test facts are not filtered out but count as wrong answers, so that "
+            "they choose nothing"
         )
     if len(dataset.valid.facts) > training.max_valid_facts:
-        terms.append(f"it asks a sample of {training.max_valid_facts:,} facts")
+        terms.append(f"validation asks a sample of {training.max_valid_facts:,} facts")
     return "; ".join(terms)

@@ -20,12 +20,12 @@ def test_the_sample_is_the_same_every_time(ring: Dataset) -> None:
 
 
 def test_what_sets_validation_apart_is_said(ring: Dataset) -> None:
-    assert validation_terms(ring, config()).startswith("test facts are not filtered out there")
+    assert validation_terms(ring, config()).startswith("in validation test facts are not filtered")
     assert "a sample of 2 facts" in validation_terms(ring, config(max_valid_facts=2))
     graph = KnowledgeGraph(ring.test.graph.entities, ring.relations, ring.test.graph.facts)
     inductive = replace(ring, test=replace(ring.test, graph=graph))
     assert validation_terms(inductive, config()) == (
-        "it asks on the training graph, the test on another"
+        "validation asks on the training graph, the test on another"
     )
     apart = validation_terms(inductive, config(validation_region=0.3))
-    assert apart == "it asks facts set apart from the training facts"
+    assert apart == "validation asks facts set apart from the training facts"

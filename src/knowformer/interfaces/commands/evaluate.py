@@ -82,5 +82,6 @@ def _print_report(report: EvaluationReport, reasoner: Reasoner, *, by_relation: 
     best: dict[str, Any] = read_metrics(reasoner.folder).get("best_validation", {})
     terms = validation_terms(reasoner.dataset, reasoner.config)
     if best and terms:
-        print_line(f"Validation MRR in training was {best['valid_mrr']:.3f}: {terms}.")
+        mrr = f"{best['valid_mrr']:.3f}"
+        print_line(f"Validation MRR in training was {mrr}, which is not to be compared: {terms}.")
     print_line(f"made by: {typed_command()}")

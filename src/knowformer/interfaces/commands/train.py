@@ -104,11 +104,11 @@ def _print_result(metrics: dict[str, Any], reasoner: Reasoner) -> None:
     )
     if rivals := unbeaten(reports):
         print_line(
-            f"The model is not clearly better than {rivals}: it needs more training, such as "
-            "twice the time (--max-minutes), or has little to learn here."
+            f"The model is not clearly better than {rivals}. Train it longer, such as for twice "
+            "the time (--max-minutes)."
         )
     if terms := validation_terms(reasoner.dataset, reasoner.config):
-        print_line(f"It is another figure than that of 'knowformer evaluate': {terms}.")
+        print_line(f"Not the figure that 'knowformer evaluate' gives: {terms}.")
 
 
 def _tell_recommended(graph: str | None, advised: dict[str, Any], chosen: RunConfig) -> None:

@@ -164,7 +164,7 @@ def _fixed(config: RunConfig, dataset: Dataset) -> RunConfig:
     """Chooses what the settings leave open, so that a resumed run has the same on any machine."""
     graph = dataset.train.graph
     if config.model.view_size is None:
-        seen = {"view_size": choose_view_size(config, graph)}
+        seen = {"view_size": choose_view_size(config, dataset.for_training().valid)}
         config = config.model_copy(update={"model": config.model.model_copy(update=seen)})
     size = config.training.batch_size or choose_batch_size(config, graph)
     training = config.training.model_copy(update={"batch_size": size})

@@ -5,10 +5,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from knowformer.calibration.calibrate import calibrate_model
 from knowformer.data.dataset import Dataset, TrainingSplits, catalogue_name, load_dataset
 from knowformer.data.holdout import hold_out
 from knowformer.errors import BundleError, ConfigError, DataError
+from knowformer.evaluation.baselines.comparison import compare
+from knowformer.evaluation.baselines.ranking import rank_baselines
+from knowformer.graph.inverse import is_inverse, with_inverse_facts
 from knowformer.model.knowformer import KnowFormer
 from knowformer.plots.learning_curve import can_draw, draw_learning_curve
 from knowformer.reasoner import Reasoner
@@ -118,11 +123,25 @@ def _run_to_its_end(
         on_event(trainer.plan().event())
     model = trainer.run(resume=has_checkpoint)
     save_weights(folder, model, link=config.training.link)
-    if "best_validation" not in read_metrics(folder):
+    stored = read_metrics(folder)
+    if "best_validation" not in stored:
         best = {"step": trainer.counters.best_step, "valid_mrr": trainer.counters.best_mrr}
         update_metrics(folder, {"best_validation": best})
+    if "validation_baselines" not in stored:
+        update_metrics(folder, {"validation_baselines": _baselines(trainer)})
     _draw_curve(folder, title=f"{dataset.name}, seed {config.seed}")
     return model
+
+
+def _baselines(trainer: Trainer) -> dict[str, Any]:
+    """What the baselines score on the facts that selected the weights."""
+    valid, reciprocal = trainer.valid, trainer.counters.record_reciprocal_ranks
+    num_relations = len(valid.graph.relations)
+    directed = with_inverse_facts(valid.facts, num_relations)
+    asks_head = is_inverse(directed[:, 1], num_relations)
+    ranks = rank_baselines(valid, trained_on=trainer.splits.train.graph)
+    reports = compare(torch.tensor(reciprocal, dtype=torch.double), ranks, asks_head)
+    return {name: report.model_dump() for name, report in reports.items()}
 
 
 def training_splits(dataset: Dataset, config: RunConfig) -> TrainingSplits:
@@ -145,7 +164,7 @@ def _fixed(config: RunConfig, dataset: Dataset) -> RunConfig:
     """Chooses what the settings leave open, so that a resumed run has the same on any machine."""
     graph = dataset.train.graph
     if config.model.view_size is None:
-        seen = {"view_size": choose_view_size(config, graph)}
+        seen = {"view_size": choose_view_size(config, dataset.for_training().valid)}
         config = config.model_copy(update={"model": config.model.model_copy(update=seen)})
     size = config.training.batch_size or choose_batch_size(config, graph)
     training = config.training.model_copy(update={"batch_size": size})

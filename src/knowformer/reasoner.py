@@ -177,9 +177,7 @@ class Reasoner:
             relation: the relation's.
             tail: the tail's.
             progress: called with passes of the model done and in all.
-            how: ``k`` answers (10), ``new_only`` to leave out known facts, ``samples`` for a
-                spread, ``typical`` ranks beside them, ``candidates`` or ``of_type`` for some
-                entities alone; see ``HowToAnswer``.
+            how: options, such as ``k`` and ``new_only``; see ``HowToAnswer``.
 
         Raises:
             ConfigError: not exactly two of the three were given.
@@ -188,10 +186,7 @@ class Reasoner:
         question = self.question(head=head, relation=relation, tail=tail)
         options = self._answerer.options(**how)
         if relation is None and options.among is not None:
-            raise ConfigError(
-                "Expected a question for a head or a tail where candidates or a type are given, "
-                "got one for a relation."
-            )
+            raise ConfigError("Expected candidates for a head or a tail, got them for a relation.")
         return self._answerer.answer([question], options, progress=progress)[0]
 
     def question(
@@ -311,6 +306,9 @@ class Reasoner:
         command: str | None = None,
     ) -> EvaluationReport:
         """Evaluates on a split of the run's own data set, or of another with the same relations.
+
+        Two baselines are ranked beside the model. The report also has the ranks of single facts,
+        ``report.facts``, and metrics by relation, ``report.by_relation()``.
 
         Args:
             split: ``test``, ``valid`` or ``train``.

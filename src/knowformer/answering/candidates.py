@@ -81,9 +81,7 @@ def _named(graph: KnowledgeGraph, labels: Labels, names: Names) -> list[int]:
         try:
             labels.find_entity(unknown[0], graph.entities)  # says which names are near
         except VocabularyError as error:
-            more = f" So are {len(unknown) - 1:,} others: {_shown(unknown[1:])}." * (
-                len(unknown) > 1
-            )
+            more = f" Unknown too: {_shown(unknown[1:])}." if unknown[1:] else ""
             raise VocabularyError(
                 f"{len(unknown):,} of {len(listed):,} candidates{where} are unknown. {error}{more}"
             ) from None

@@ -5,7 +5,7 @@ model.safetensors       weights kept so far: the latest not clearly worse than t
                         the model's link function
 dataset.json            names: relations, and the entities of each graph
 facts.safetensors       facts as ids: of each graph and of each split
-metrics.json            the validation of the kept weights, then each evaluation
+metrics.json            the validation of the kept weights, baselines beside, then each evaluation
 environment.json        hardware, versions, commit
 calibration.json        scores to probabilities, if there were enough validation facts
 events.jsonl            the record of training

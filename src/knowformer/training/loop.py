@@ -8,8 +8,7 @@ threads.
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from knowformer.data.dataset import Split, TrainingSplits
-from knowformer.data.holdout import sample_facts
+from knowformer.data.dataset import TrainingSplits
 from knowformer.evaluation.evaluate import rank_split
 from knowformer.evaluation.metrics import rank_metrics
 from knowformer.graph.inverse import num_with_inverses
@@ -32,6 +31,7 @@ from knowformer.training.sampling.visibility import SeenBatch
 from knowformer.training.schedule import Schedule
 from knowformer.training.selection import Selection
 from knowformer.training.step import TrainingStep
+from knowformer.training.validation import sample_validation
 
 LOG_EVERY_SECONDS = 2.0
 
@@ -93,7 +93,8 @@ class Trainer:
         self._step = TrainingStep(
             self.model, self._optimizer, config, self._workers, batch_size=self.batch_size
         )
-        self._valid = _validation_sample(splits.valid, config)
+        self.valid = sample_validation(splits.valid, config)
+        """The facts that select weights."""
         self._folder = folder
         self._on_event = on_event
         self._on_best = on_best
@@ -160,8 +161,8 @@ class Trainer:
     def _validate(self, recorder: Recorder) -> None:
         """Ranks the validation facts and selects the best checkpoint."""
         model, config = self._step.ema, self.config
-        scorer = Scorer(model, self._valid.graph, seed=config.seed, threads=config.threads)
-        ranks = rank_split(scorer, self._valid)[0].realistic
+        scorer = Scorer(model, self.valid.graph, seed=config.seed, threads=config.threads)
+        ranks = rank_split(scorer, self.valid)[0].realistic
         is_best = self.selection.add(ranks, model.state_dict())
         event = recorder.record_validation(
             rank_metrics(ranks), epoch=self.schedule.epoch, is_best=is_best
@@ -203,7 +204,7 @@ class Trainer:
                 self._step.differentiate(seen, step=0)
             seconds = self.clock.elapsed() - started
         self._optimizer.zero_grad()
-        validated = 2 * len(self._valid.facts) * config.training.validations_per_epoch
+        validated = 2 * len(self.valid.facts) * config.training.validations_per_epoch
         # Work is in queries trained on the graph that was timed, which may be a partition.
         work = num_queries * self.schedule.mean_step_cost()
         work += FORWARD_COST * validated * self.epochs.whole_graph_cost
@@ -222,8 +223,3 @@ class Trainer:
             num_entities=graph.adjacency.num_entities,
             num_seen=config.model.num_seen(graph.adjacency.num_entities),
         )
-
-
-def _validation_sample(split: Split, config: RunConfig) -> Split:
-    limit, draw = config.training.max_valid_facts, generator(config.seed, "valid_facts")
-    return sample_facts(split, limit, generator=draw)

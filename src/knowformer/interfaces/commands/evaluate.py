@@ -1,10 +1,12 @@
 """``knowformer evaluate RUN``: rank a split's facts, and measure the probabilities."""
 
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import typer
-from rich.markup import escape
 
+from knowformer.evaluation.rank_files import check_writable
+from knowformer.evaluation.report import EvaluationReport
 from knowformer.interfaces.console import (
     GraphOption,
     JsonOption,
@@ -13,13 +15,18 @@ from knowformer.interfaces.console import (
     err,
     out,
     print_json,
+    print_line,
+    print_note,
     typed_command,
 )
 from knowformer.interfaces.progress import Counting
 from knowformer.plots.learning_curve import can_draw
 from knowformer.plots.reliability_diagram import draw_reliability
 from knowformer.reasoner import Reasoner
-from knowformer.runs.folder import update_metrics
+from knowformer.runs.folder import read_metrics, update_metrics
+from knowformer.training.validation import validation_terms
+
+SHOWN_RELATIONS = 30  # rows; JSON has all
 
 
 def command(
@@ -27,6 +34,16 @@ def command(
     split: Annotated[
         Literal["train", "valid", "test"], typer.Option(help="Facts to rank.")
     ] = "test",
+    by_relation: Annotated[
+        bool,
+        typer.Option("--by-relation", help="Metrics of every relation, heads and tails apart."),
+    ] = False,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the ranks of single facts: .parquet, .tsv or .csv."
+        ),
+    ] = None,
     graph: GraphOption = None,
     relations: Annotated[
         int,
@@ -40,20 +57,42 @@ def command(
     threads: ThreadsOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Rank every fact of a split against all entities, known facts filtered out."""
+    """Rank every fact of a split against all entities, known facts filtered out.
+
+    Two baselines stand beside the model, ranked in the same way: popularity, and rules of one or
+    two steps that were counted on the training graph.
+    """
+    if export is not None:
+        check_writable(export)  # before minutes of work
     reasoner = Reasoner.from_pretrained(run, threads=threads)
     with Counting(err, "rank") as progress:
         report = reasoner.evaluate(
             split, graph=graph, relations=relations, progress=progress, command=typed_command()
         )
     content = report.model_dump(mode="json")
+    if by_relation:
+        content["relations"] = report.by_relation().rows
     if as_json:
         print_json(content)
     else:
-        out.print(report)
-        out.print(f"[dim]made by: {escape(typed_command())}[/]", highlight=False, soft_wrap=True)
+        _print_report(report, reasoner, by_relation=by_relation)
+    if export is not None and report.facts is not None:
+        report.facts.write(export)
+        print_note(f"wrote {len(report.facts):,} ranks to {export}")
     if graph is None:  # after printing: the numbers are not lost when they cannot be stored
         update_metrics(run, {split: content})
         if report.calibration is not None and can_draw():
             title = f"{report.protocol.dataset}, {split}"
             draw_reliability(report.calibration, run / f"reliability_{split}.png", title=title)
+
+
+def _print_report(report: EvaluationReport, reasoner: Reasoner, *, by_relation: bool) -> None:
+    out.print(report)
+    if by_relation:
+        out.print(report.by_relation().head(SHOWN_RELATIONS))
+    best: dict[str, Any] = read_metrics(reasoner.folder).get("best_validation", {})
+    terms = validation_terms(reasoner.dataset, reasoner.config)
+    if best and terms:
+        mrr = f"{best['valid_mrr']:.3f}"
+        print_line(f"Validation MRR in training was {mrr}, which is not to be compared: {terms}.")
+    print_line(f"made by: {typed_command()}")

@@ -6,15 +6,19 @@ from typing import Annotated, Any
 import typer
 
 from knowformer.data.dataset import catalogue_name
+from knowformer.evaluation.baselines.comparison import BaselineReport, BaselineReports, unbeaten
+from knowformer.evaluation.baselines.ranking import BASELINES
 from knowformer.interfaces.console import JsonOption, err, print_json, print_line, print_note
 from knowformer.interfaces.progress import TrainingDisplay
 from knowformer.interfaces.schemas import TrainingResponse
 from knowformer.model.config import PresetName
 from knowformer.pipeline import train
 from knowformer.plots.learning_curve import HOW_TO_GET_PLOTS, can_draw
+from knowformer.reasoner import Reasoner
 from knowformer.runs.folder import read_metrics
 from knowformer.training.config import RunConfig
 from knowformer.training.settings_file import build_config, recommended_settings
+from knowformer.training.validation import validation_terms
 
 
 def command(
@@ -73,19 +77,38 @@ def command(
         _tell_recommended(graph, advised, chosen)
     with TrainingDisplay(err) as display:
         reasoner = train(graph, folder, config=chosen, resume=resume, on_event=display)
-    best = read_metrics(folder)["best_validation"]
+    metrics = read_metrics(folder)
     if as_json:
-        name = reasoner.dataset.name
-        trained = TrainingResponse(run=str(folder), dataset=name, best_validation=best)
+        trained = TrainingResponse(
+            run=str(folder),
+            dataset=reasoner.dataset.name,
+            best_validation=metrics["best_validation"],
+            validation_baselines=metrics["validation_baselines"],
+        )
         print_json(trained.content())
         return
-    print_line(
-        f"Kept the weights of step {best['step']}: validation MRR {best['valid_mrr']:.3f} "
-        "(filtered by train and valid facts)."
-    )
+    _print_result(metrics, reasoner)
     print_line(f"Run folder: {folder}")
     if not can_draw():
         print_note(HOW_TO_GET_PLOTS)
+
+
+def _print_result(metrics: dict[str, Any], reasoner: Reasoner) -> None:
+    """How good the kept weights are, beside the baselines on the same facts."""
+    best, stored = metrics["best_validation"], metrics["validation_baselines"]
+    reports: BaselineReports = {n: BaselineReport.model_validate(stored[n]) for n in BASELINES}
+    beside = [f"{BASELINES[name]} {r.realistic['mrr']:.3f}" for name, r in reports.items()]
+    print_line(
+        f"Kept the weights of step {best['step']}. Validation MRR: model {best['valid_mrr']:.3f}, "
+        f"{', '.join(beside)}."
+    )
+    if rivals := unbeaten(reports):
+        print_line(
+            f"The model is not clearly better than {rivals}. Train it longer, such as for twice "
+            "the time (--max-minutes)."
+        )
+    if terms := validation_terms(reasoner.dataset, reasoner.config):
+        print_line(f"Not the figure that 'knowformer evaluate' gives: {terms}.")
 
 
 def _tell_recommended(graph: str | None, advised: dict[str, Any], chosen: RunConfig) -> None:

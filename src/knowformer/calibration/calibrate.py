@@ -18,6 +18,7 @@ def calibrate_model(
     seed: int,
     threads: int = 0,
     progress: Callable[[int, int], None] | None = None,
+    is_enough: Callable[[int], bool] | None = None,
 ) -> Calibration:
     """Fits a calibration to the validation facts, without a look at which facts are test facts.
 
@@ -28,6 +29,7 @@ def calibrate_model(
         seed: of the noise and the sampling.
         threads: CPU threads, 0 for all cores.
         progress: called with queries done and queries in all.
+        is_enough: told how many queries are scored; True ends it, unless they are too few.
 
     Raises:
         DataError: there are too few validation facts.
@@ -41,4 +43,5 @@ def calibrate_model(
         seed=seed,
         num_test_facts=len(dataset.test.facts) if same_graph else 0,
         progress=progress,
+        is_enough=is_enough,
     )

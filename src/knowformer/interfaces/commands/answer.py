@@ -1,14 +1,11 @@
 """``knowformer answer RUN``: one question, a file of them, or a relation's missing facts."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from knowformer.answering.batch_job import BatchSummary
-from knowformer.answering.missing import Sweep
-from knowformer.answering.responses import AnswersResponse, MissingFactsResponse
-from knowformer.answering.results import MissingFacts
+from knowformer.choices import FactsFrom, Sweep
 from knowformer.errors import ConfigError
 from knowformer.interfaces.console import (
     GraphOption,
@@ -19,9 +16,11 @@ from knowformer.interfaces.console import (
     out,
     print_json,
     print_line,
+    typed_command,
 )
-from knowformer.interfaces.progress import Counting
-from knowformer.reasoner import FactsFrom, Reasoner
+
+if TYPE_CHECKING:
+    from knowformer.answering.batch_job import BatchSummary
 
 ONE, MANY, MISSING = "One question", "A file of questions", "The missing facts of a relation"
 
@@ -82,7 +81,7 @@ def command(
             rich_help_panel=MISSING,
         ),
     ] = False,
-    k: Annotated[int, typer.Option("-k", help="How many answers.")] = 10,
+    k: Annotated[int, typer.Option("-k", metavar="N", help="How many answers.")] = 10,
     graph: GraphOption = None,
     new_only: Annotated[bool, typer.Option("--new-only", help="Leave out known facts.")] = False,
     evidence: Annotated[
@@ -102,17 +101,25 @@ def command(
     _check_one_kind(asked, queries, target, all_missing)
     if all_missing is not None and samples != 1:
         raise ConfigError("Expected no --samples with --all-missing, which asks with one draw.")
+    from knowformer.answering.responses import AnswersResponse, MissingFactsResponse
+    from knowformer.answering.results import MissingFacts
+    from knowformer.interfaces.progress import Counting
+    from knowformer.reasoner import Reasoner
+
     reasoner = Reasoner.from_pretrained(
         run, graph=graph, evidence=evidence, labels=labels, threads=threads
     )
     if queries is not None and target is not None:
-        with Counting(err, "answer") as progress:
-            summary = reasoner.answer_file(
-                queries, target, k=k, new_only=new_only, samples=samples, progress=progress
-            )
+        try:
+            with Counting(err, "answering") as progress:
+                summary = reasoner.answer_file(
+                    queries, target, k=k, new_only=new_only, samples=samples, progress=progress
+                )
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"Stopped; go on with: {typed_command()}") from None
         _print_summary(summary, as_json=as_json)
         return
-    with Counting(err, "ask") as progress:
+    with Counting(err, "asking") as progress:
         if all_missing is not None:
             result = reasoner.missing_facts(
                 all_missing, k=k, sweep=sweep, every_entity=every_entity, progress=progress
@@ -135,7 +142,7 @@ def command(
         print_json(AnswersResponse.of(result).content())
 
 
-def _print_summary(summary: BatchSummary, *, as_json: bool) -> None:
+def _print_summary(summary: "BatchSummary", *, as_json: bool) -> None:
     """What became of a file of questions; rejected ones are the input's fault."""
     if as_json:
         print_json(summary.model_dump())

@@ -1,10 +1,11 @@
 """``knowformer evaluate RUN``: rank a split's facts, and measure the probabilities."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich.markup import escape
 
+from knowformer.choices import SplitName
 from knowformer.interfaces.console import (
     GraphOption,
     JsonOption,
@@ -15,25 +16,24 @@ from knowformer.interfaces.console import (
     print_json,
     typed_command,
 )
-from knowformer.interfaces.progress import Counting
-from knowformer.plots.learning_curve import can_draw
-from knowformer.plots.reliability_diagram import draw_reliability
-from knowformer.reasoner import Reasoner
-from knowformer.runs.folder import update_metrics
 
 
 def command(
     run: RunArgument,
-    split: Annotated[
-        Literal["train", "valid", "test"], typer.Option(help="Facts to rank.")
-    ] = "test",
+    split: Annotated[SplitName, typer.Option(help="Facts to rank.")] = "test",
     graph: GraphOption = None,
     threads: ThreadsOption = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Rank every fact of a split against all entities, known facts filtered out."""
+    from knowformer.interfaces.progress import Counting
+    from knowformer.plots.learning_curve import can_draw
+    from knowformer.plots.reliability_diagram import draw_reliability
+    from knowformer.reasoner import Reasoner
+    from knowformer.runs.folder import update_metrics
+
     reasoner = Reasoner.from_pretrained(run, threads=threads)
-    with Counting(err, "rank") as progress:
+    with Counting(err, "ranking") as progress:
         report = reasoner.evaluate(split, graph=graph, progress=progress, command=typed_command())
     content = report.model_dump(mode="json")
     if as_json:

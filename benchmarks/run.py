@@ -2,13 +2,16 @@
 
     KNOWFORMER_DATA=... python benchmarks/run.py            # all cases, about fifteen minutes
     KNOWFORMER_DATA=... python benchmarks/run.py wn18rr_v1  # one graph
+    KNOWFORMER_DATA=... python benchmarks/run.py --against ../old  # and another version
 
 Every measurement is a process of its own (measure.py), all in one run on one machine. Writes
 results/speed_<hardware>_<date>.json and prints a table; the last line printed is JSON.
 """
 
+import argparse
 import ctypes
 import json
+import os
 import re
 import subprocess
 import sys
@@ -108,13 +111,27 @@ def limit_ms(case: dict[str, Any], gflops: float, gbytes: float, *, training: bo
     return 1e3 * passes * (2e-9 * (products + sums) / gflops + 1e-9 * gathered / gbytes)
 
 
-def measure(graph: str, width: int, batch_size: int, backend: str, threads: int) -> dict[str, Any]:
+def measure(
+    checkout: Path, graph: str, width: int, batch_size: int, backend: str, threads: int
+) -> dict[str, Any]:
+    """Measures one case in a process of its own, with a checkout's script and package."""
     command = [
-        sys.executable, str(HERE / "measure.py"), "--graph", graph, "--width", str(width),
-        "--batch-size", str(batch_size), "--backend", backend, "--threads", str(threads),
+        sys.executable, str(checkout / "benchmarks" / "measure.py"), "--graph", graph,
+        "--width", str(width), "--batch-size", str(batch_size), "--backend", backend,
+        "--threads", str(threads),
     ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def compare(case: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Returns another checkout's times, and how many times faster this one is."""
+    kinds = [kind for kind in ("train_ms", "evaluate_ms", "question_ms") if kind in other]
+    times = {kind: other[kind] for kind in kinds}
+    faster = {kind: other[kind]["median"] / case[kind]["median"] for kind in kinds}
+    print("  times faster: " + ", ".join(f"{k} {v:.2f}" for k, v in faster.items()), flush=True)
+    return {**times, "times_faster": faster}
 
 
 def show(case: dict[str, Any]) -> None:
@@ -131,7 +148,11 @@ def show(case: dict[str, Any]) -> None:
 
 def main() -> None:
     """Runs the cases and stores what was seen."""
-    wanted = set(sys.argv[1:])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("graphs", nargs="*", help="only these; default: all")
+    parser.add_argument("--against", type=Path, help="a checkout of another version")
+    arguments = parser.parse_args()
+    wanted = set(arguments.graphs)
     rates = {d: (peak_gflops(d), gather_gbytes_per_second(d)) for d in (32, 64)}
     started = startup.measure()
     print(json.dumps(started), flush=True)
@@ -140,7 +161,8 @@ def main() -> None:
         if wanted and graph not in wanted:
             continue
         for backend, threads in VARIANTS:
-            case = measure(graph, width, batch_size, backend, threads)
+            settings = (graph, width, batch_size, backend, threads)
+            case = measure(HERE.parent, *settings)
             gflops, gbytes = rates[width]
             for kind in ("train", "evaluate"):
                 limit = limit_ms(case, gflops, gbytes, training=kind == "train") / threads
@@ -148,6 +170,8 @@ def main() -> None:
                 case[f"{kind}_limit_share"] = limit / case[f"{kind}_ms"]["median"]
             cases.append(case)
             show(case)
+            if arguments.against and backend == "cpu":
+                case["against"] = compare(case, measure(arguments.against, *settings))
     environment = describe_environment()
     hardware = re.sub(r"\W+", "-", environment["hardware"]["processor"].lower()).strip("-")
     target = HERE / "results" / f"speed_{hardware}_{datetime.now(UTC):%Y-%m-%d}.json"

@@ -1,33 +1,41 @@
-"""How many answers lie in the views of their queries, and what a view costs.
+"""How many answers lie in the views of their queries, what a view costs, and how that grows.
 
-    KNOWFORMER_DATA=DIR python benchmarks/views.py     # a few minutes, 3 GB
+    KNOWFORMER_DATA=DIR python benchmarks/views.py     # about ten minutes, 4 GB
     ... benchmarks/views.py --write                    # also results/views_<hardware>_<date>.json
+                                                       # and .png
 
 One thread. Coverage: a sample of validation facts, asked both ways on the training graph, which
-does not have them. Growth: random graphs whose degrees follow a power law, with the same number of
-facts an entity. The last line printed is JSON.
+does not have them. Growth: a view, a question and a training query on random graphs whose degrees
+follow a power law, with the same number of facts an entity. The last line printed is JSON.
 """
 
 import argparse
 import json
 import re
 import statistics
+import tempfile
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor
 
-from knowformer.data.dataset import load_dataset
+from knowformer.data.dataset import Split, TrainingSplits, load_dataset
 from knowformer.graph.inverse import with_inverse_facts
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.vocabulary import Vocabulary
+from knowformer.plots.palette import BLUE, GREY, ORANGE
+from knowformer.scoring.scorer import Scorer
 from knowformer.seeding import generator
-from knowformer.storage.atomic_files import write_text
+from knowformer.storage.atomic_files import atomic_path, write_text
 from knowformer.system.allocator import keep_freed_memory
 from knowformer.system.environment import describe_environment
+from knowformer.training.loop import Trainer
+from knowformer.training.settings_file import build_config
 from knowformer.views.extractor import ViewExtractor
 from knowformer.views.settings import ViewSettings
 
@@ -42,6 +50,12 @@ POWER = 2.5  # of degrees: a share d ** -POWER of the entities has degree d
 NEAR = 500
 NUM_FACTS = 500  # asked both ways
 BATCH_SIZE = 16
+NUM_STEPS = 12
+TIMED = {
+    "milliseconds": ("a view", GREY),
+    "question_milliseconds": ("a question", BLUE),
+    "training_milliseconds": ("a training query", ORANGE),
+}
 
 
 def quartiles(values: list[float]) -> dict[str, float]:
@@ -112,18 +126,79 @@ def power_law_graph(num_entities: int) -> KnowledgeGraph:
 
 
 def growth(num_entities: int) -> dict[str, Any]:
-    """Views of one size on a graph of another."""
+    """Views, questions and training queries of one view size on a graph of this size."""
     graph = power_law_graph(num_entities)
     asked = sample(graph.facts, NUM_RELATIONS)
     case = measure(graph, asked, ViewSettings(size=SIZE_OF_GROWTH))
+    settings = [
+        "threads=1",
+        f"model.view_size={SIZE_OF_GROWTH}",
+        f"training.batch_size={BATCH_SIZE}",
+    ]
+    split = Split("train", graph, graph.facts, graph.facts)
+    valid = Split("valid", graph, graph.facts[:1], graph.facts)
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = Trainer(
+            TrainingSplits(split, valid), build_config(assignments=settings), Path(folder)
+        )
+    scorer = Scorer(trainer.model, graph, seed=0, threads=1)
+    questions = iter(asked.split(1))
+    batches = trainer.epochs.batches(generator(0, "order"))
+
+    def ask() -> int:
+        question = next(questions)
+        scorer.score(question[:, 0], question[:, 1])
+        return 1
+
+    def train() -> int:
+        training_graph, batch = next(batches)
+        trainer.step(trainer.see(training_graph, batch))
+        return len(batch)
+
+    case["question_milliseconds"] = repeat(ask, NUM_STEPS * 4)
+    case["training_milliseconds"] = repeat(train, NUM_STEPS)
     show(f"{num_entities:,} entities", case)
     return {"graph_entities": num_entities, "graph_edges": graph.adjacency.num_edges, **case}
+
+
+def repeat(work: Callable[[], int], times: int) -> dict[str, float]:
+    """Milliseconds a query, after two rounds that are not timed."""
+    milliseconds: list[float] = []
+    for _ in range(times + 2):
+        before = time.perf_counter()
+        queries = work()
+        milliseconds.append(1e3 * (time.perf_counter() - before) / queries)
+    return quartiles(milliseconds[2:])
+
+
+def draw(cases: list[dict[str, Any]], path: Path) -> None:
+    """Time a query against the graph's size, one line for each kind of work."""
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    axis = figure.subplots()
+    entities = [case["graph_entities"] for case in cases]
+    for key, (label, colour) in TIMED.items():
+        times = [case[key]["median"] for case in cases]
+        axis.plot(entities, times, "o-", color=colour, label=label)
+        growth_of = f"x {times[-1] / times[0]:.2f}"
+        axis.annotate(growth_of, (entities[-1], times[-1]), textcoords="offset points",
+                      xytext=(0, 8), ha="center", color=colour, fontsize=9)  # fmt: skip
+    axis.set(xscale="log", yscale="log", xlabel="entities of the graph", ylabel="milliseconds")
+    axis.set_title(f"views of {SIZE_OF_GROWTH:,} entities, one thread", loc="left", fontsize=11)
+    axis.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(0, 0.9))
+    axis.spines[["top", "right"]].set_visible(False)
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=150)
 
 
 def show(what: str, case: dict[str, Any]) -> None:
     print(
         f"{what}: size {case['size']}, coverage {case['coverage']:.3f}, {case['entities']:.0f} "
-        f"entities, {case['edges']:.0f} edges, {case['milliseconds']['median']:.2f} ms a view",
+        f"entities, {case['edges']:.0f} edges, "
+        + ", ".join(
+            f"{case[key]['median']:.2f} ms {label}"
+            for key, (label, _) in TIMED.items()
+            if key in case
+        ),
         flush=True,
     )
 
@@ -153,6 +228,7 @@ def main() -> None:
         name = re.sub(r"\W+", "-", processor).strip("-")
         target = RESULTS / f"views_{name}_{datetime.now(UTC):%Y-%m-%d}.json"
         write_text(target, json.dumps(record, indent=1) + "\n")
+        draw(record["growth"], target.with_suffix(".png"))
     print(json.dumps({"coverage": record["coverage"], "growth": record["growth"]}))
 
 

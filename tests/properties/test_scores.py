@@ -70,7 +70,7 @@ class Drawn:
 
     def build(self, build: Callable[..., KnowledgeGraph], num_queries: int = 4) -> Case:
         generator = torch.Generator().manual_seed(self.seed)
-        small = {"hidden_dim": 16, "num_layers": 2, "num_heads": 4}
+        small = {"hidden_dim": 16, "num_layers": 2, "num_heads": 4, "num_query_key_hops": 1}
         return Case(
             graph=build(
                 self.seed,

@@ -129,7 +129,7 @@ def test_callers_of_one_scorer_at_the_same_time_get_the_bits_of_one_after_the_ot
 def test_callers_of_one_reasoner_at_the_same_time_get_the_answers_of_one_after_the_other(
     ring: Dataset, tmp_path: Path
 ) -> None:
-    training = TrainingConfig(max_epochs=1)
+    training = TrainingConfig(max_epochs=0.1)
     made = train(ring, tmp_path / "run", config=RunConfig(model=MODEL, training=training))
     entities = list(ring.train.graph.entities)
     questions = [

@@ -52,6 +52,7 @@ TABLES = (
     "transductive",
     "ablation",
     "layers",
+    "views",
     "paths",
     "homogeneous",
     "attention",

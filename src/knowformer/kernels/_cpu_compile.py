@@ -50,8 +50,8 @@ class Kernel:
         self._name = name
         self._arguments = arguments_of(name)
         self._sizes = {"D": width, "C": head_width, "H": width // head_width, "BLOCK": BLOCK}
-        self._fixed = _fixed_sizes(self._arguments, self._sizes)
-        self._kept = threading.local()
+        self._scratch = _Scratch(self._arguments, self._sizes)
+        self._names = [argument.name for argument in self._arguments]
         self._compiled = _compile(name, self._sizes)
         prototype = ctypes.CFUNCTYPE(
             None, *(_C_TYPES.get(a.kind, ctypes.c_void_p) for a in self._arguments)
@@ -62,36 +62,42 @@ class Kernel:
         """Runs the kernel; arrays of scratch are added here, and what is left out is null."""
         if Kernel.is_checked:
             check_call(self._name, values, **self._sizes)
-        addresses: list[float] = []
-        for argument in self._arguments:
-            value = values.get(argument.name)
-            if argument.mark == "scratch":
-                addresses.append(self._scratch_address(argument, values))
-            elif isinstance(value, Tensor):
-                addresses.append(value.data_ptr())
-            else:
-                addresses.append(0 if value is None else value)
-        self._call(*addresses)
-
-    def _scratch_address(self, argument: Argument, values: dict[str, Any]) -> int:
-        """Returns where an array of scratch is: each thread keeps its own from call to call."""
-        kept: dict[str, Tensor] = self._kept.__dict__
-        name, scratch = argument.name, kept.get(argument.name)
-        count = self._fixed.get(name)
-        if count is None:
-            count = size_of(argument.size, {**values, **self._sizes}) * argument.lanes(self._sizes)
-        if scratch is None or len(scratch) < count:
-            scratch = kept[name] = torch.empty(count, dtype=DTYPES[argument.kind])
-        return scratch.data_ptr()
+        values.update(self._scratch.addresses(values))
+        # On small graphs this line takes as long as a kernel: it stays free of calls into Python.
+        self._call(
+            *[
+                value.data_ptr() if isinstance(value, Tensor) else value or 0
+                for value in map(values.get, self._names)
+            ]
+        )
 
 
-def _fixed_sizes(arguments: Sequence[Argument], sizes: dict[str, int]) -> dict[str, int]:
-    """Elements of the scratch arrays whose size no call changes."""
-    return {
-        argument.name: size_of(argument.size, sizes) * argument.lanes(sizes)
-        for argument in arguments
-        if argument.mark == "scratch" and names_in(argument.size) <= set(sizes)
-    }
+class _Scratch(threading.local):
+    """The scratch arrays of a kernel: each thread keeps its own from call to call."""
+
+    def __init__(self, arguments: Sequence[Argument], sizes: dict[str, int]) -> None:
+        self._sizes = sizes
+        self._arrays: dict[str, Tensor] = {}
+        self._counts: dict[str, int] = {}
+        self._addresses: dict[str, int] = {}
+        scratch = [argument for argument in arguments if argument.mark == "scratch"]
+        self._varying = [a for a in scratch if not names_in(a.size) <= set(sizes)]
+        for argument in scratch:
+            if argument not in self._varying:
+                self._reserve(argument, sizes)
+
+    def addresses(self, values: dict[str, Any]) -> dict[str, int]:
+        """Returns where the arrays are, large enough for a call with these arguments."""
+        for argument in self._varying:
+            self._reserve(argument, {**values, **self._sizes})
+        return self._addresses
+
+    def _reserve(self, argument: Argument, values: dict[str, Any]) -> None:
+        name, count = argument.name, size_of(argument.size, values) * argument.lanes(self._sizes)
+        if count > self._counts.get(name, -1):
+            array = torch.empty(count, dtype=DTYPES[argument.kind])
+            self._arrays[name], self._counts[name] = array, count
+            self._addresses[name] = array.data_ptr()
 
 
 _C_TYPES: dict[str, Any] = {"number": ctypes.c_int64, "real": ctypes.c_float}

@@ -12,7 +12,7 @@ from torch import Tensor
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.kernels.interface import NO_HEAD, Backend, Edges, QueryView
 from knowformer.model.knowformer import KnowFormer
-from knowformer.model.micro_batches import micro_batch_size
+from knowformer.model.micro_batches import MICRO_BATCH_FLOATS, micro_batch_size
 from knowformer.model.noise import identity_noise
 from knowformer.model.relation_encoder import encode_invariantly
 from knowformer.model.run import FirstStates, query_key_vectors, run
@@ -74,8 +74,10 @@ class Scorer:
         distinct: Tensor
         distinct, row = torch.unique(relations, return_inverse=True)
         chunks = _by_relation(relations)
-        # Too few chunks to keep all threads busy: each is divided among them instead.
-        divides = len(chunks) < self._workers.threads
+        # Too few chunks to keep all threads busy: each is divided among them instead, where its
+        # pieces are worth handing over. On a small graph that takes longer than the work.
+        is_large = edges.num_entities * self.model.config.hidden_dim >= MICRO_BATCH_FLOATS
+        divides = is_large and len(chunks) < self._workers.threads
         backend = self.model.backend.across(self._workers.map) if divides else self.model.backend
         encode = partial(encode_invariantly, self.model.encoder, distinct)
         pack = partial(self.model.pack, self.identity_noise)

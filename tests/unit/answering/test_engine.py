@@ -18,16 +18,21 @@ RELATIONS = ("embassy", "treaties", "timesinceally", "ngoorgs3", "exports3", "in
 
 
 @pytest.fixture(scope="module")
-def reasoner(tmp_path_factory: pytest.TempPathFactory) -> Reasoner:
-    """On some relations of nations: enough to be calibrated in moments."""
-    folder = tmp_path_factory.mktemp("nations") / "nations"
+def nations(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some relations of nations: enough to be calibrated in moments."""
+    folder = tmp_path_factory.mktemp("few") / "nations"
     folder.mkdir()
     embedded = Path(knowformer.__file__).parent / "data" / "embedded" / "nations"
     for part in ("train.txt", "valid.txt", "test.txt"):
         lines = (embedded / part).read_text("utf-8").splitlines(keepends=True)
         kept = [line for line in lines if line.split("\t")[1] in RELATIONS]
         (folder / part).write_text("".join(kept), "utf-8")
-    return train(folder, folder / "run", config=CONFIG)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def reasoner(nations: Path) -> Reasoner:
+    return train(nations, nations.with_name("run"), config=CONFIG)
 
 
 QUESTIONS = [
@@ -254,13 +259,11 @@ def test_a_small_run_goes_without_calibration_and_says_so(
 
 
 @pytest.fixture(scope="module")
-def in_views(tmp_path_factory: pytest.TempPathFactory) -> Reasoner:
+def in_views(nations: Path) -> Reasoner:
     """A model whose queries see 6 of 14 nations."""
     seen = SMALL.model_copy(update={"view_size": 6})
-    config = CONFIG.model_copy(
-        update={"model": seen, "training": TrainingConfig(max_epochs=1, batch_size=64)}
-    )
-    return train("nations", tmp_path_factory.mktemp("views") / "run", config=config)
+    config = CONFIG.model_copy(update={"model": seen})
+    return train(nations, nations.with_name("run in views"), config=config)
 
 
 def test_a_run_remembers_its_view_and_answers_with_it(in_views: Reasoner):

@@ -47,6 +47,7 @@ BUILDERS: dict[str, Callable[[list[Summary], Path], Section]] = {
     "transductive": table_sections.transductive,
     "ablation": table_sections.ablation,
     "layers": table_sections.layers,
+    "views": table_sections.views,
     "paths": study_sections.paths,
     "homogeneous": table_sections.homogeneous,
     "attention": attention,

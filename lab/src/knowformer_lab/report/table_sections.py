@@ -22,6 +22,7 @@ from knowformer_lab.report.cells import (
 )
 from knowformer_lab.report.overview import NEAR
 from knowformer_lab.report.summary import Estimate, Summary, paired
+from knowformer_lab.results import Result
 
 
 def inductive(summaries: list[Summary], folder: Path) -> Section:
@@ -178,6 +179,37 @@ def homogeneous(summaries: list[Summary], folder: Path) -> Section:
     ]
     del folder  # pictured in the overview
     return Section("Homogeneous link prediction", words, markdown_table(header, rows))
+
+
+def views(summaries: list[Summary], folder: Path) -> Section:
+    """A part of the graph for each query against the whole graph."""
+    words = [
+        "What seeing a part of the graph is worth at equal time: the same model, seed and minutes, "
+        "on the whole graph and in views. *Inside* is the fraction of the answers that their query "
+        "sees; the others rank below all that it sees.",
+    ]
+    header = ("data set", "a query sees", "MRR", "hits@1", "hits@10", "inside", "queries/s", *COST)
+    rows = [
+        (
+            linked(s, s.experiment.group),
+            s.experiment.variant,
+            estimate_cell(s.estimate("mrr")),
+            *(mean_cell(s.estimate(name)) for name in ("hits@1", "hits@10")),
+            mean_cell(s.estimate(_coverage)),
+            speed_cell(s),
+            *cost_cells(s),
+        )
+        for s in with_results(summaries)
+    ]
+    del folder  # a table says it all
+    return Section("Views", words, markdown_table(header, rows, names=2))
+
+
+def _coverage(result: Result) -> float | None:
+    report = result.evaluation
+    if report is None:
+        return None
+    return report.view.coverage if report.view else 1.0
 
 
 def paper_first(summaries: list[Summary]) -> list[Summary]:

@@ -102,7 +102,6 @@ class TrainingDisplay(_Display):
             console,
             TextColumn("{task.description}"),
             BarColumn(bar_width=28),
-            TextColumn("{task.percentage:>3.0f}%"),
             TextColumn("{task.fields[status]}"),
         )
         self._doing = "starting"
@@ -130,7 +129,8 @@ class TrainingDisplay(_Display):
         if doing != self._doing:
             self._doing, self._doing_since = doing, time.monotonic()
         self._status = status
-        self._live.update(self._task, description=doing, completed=completed, status=status)
+        percent = f"{completed:4.0%} {status}" if completed else status
+        self._live.update(self._task, description=doing, completed=completed, status=percent)
 
     def _show_plan(self, event: "PlanEvent") -> None:
         free, seen, entities = event["available_bytes"], event["num_seen"], event["num_entities"]

@@ -6,12 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from knowformer.calibration.calibrate import calibrate_model
 from knowformer.calibration.calibration import Calibration
 from knowformer.calibration.sample import MIN_QUERIES, num_questions
 from knowformer.data.dataset import Dataset, TrainingSplits, catalogue_name, load_dataset
 from knowformer.data.holdout import hold_out
 from knowformer.errors import BundleError, DataError
+from knowformer.evaluation.baselines.comparison import compare
+from knowformer.evaluation.baselines.ranking import Baseline, rank_baselines
+from knowformer.evaluation.ranks import Ranks
+from knowformer.graph.inverse import is_inverse, with_inverse_facts
 from knowformer.model.knowformer import KnowFormer
 from knowformer.plots.learning_curve import can_draw, draw_learning_curve
 from knowformer.reasoner import Reasoner
@@ -142,7 +148,8 @@ class _Run:
 
         def save_best(model: KnowFormer, event: ValidationEvent) -> None:
             save_weights(folder, model, link=config.training.link)
-            update_metrics(folder, {"best_validation": _metrics(event)})
+            num_facts = len(trainer.valid.facts)
+            update_metrics(folder, {"best_validation": _metrics(event) | {"num_facts": num_facts}})
 
         self.tell(work_event("preparing"))
         valid = self.dataset.for_training().valid
@@ -160,12 +167,19 @@ class _Run:
         has_checkpoint = resume and (folder / CHECKPOINT_FILE).exists()
         if not has_checkpoint and self.tell is not _tell_nobody:
             self.tell(trainer.plan().event())
-        model = trainer.run(resume=has_checkpoint)
+        trainer.prepare(resume=has_checkpoint)
+        # Before training, which then has the rest of the time.
+        ranks = None
+        if "validation_baselines" not in read_metrics(folder):
+            ranks = rank_baselines(trainer.valid, trained_on=trainer.splits.train.graph)
+        model = trainer.run()
         self.tell(work_event("writing"))
         save_weights(folder, model, link=config.training.link)
         if "best_validation" not in read_metrics(folder):
             best = {"step": trainer.counters.best_step, "valid_mrr": trainer.counters.best_mrr}
             update_metrics(folder, {"best_validation": best})
+        if ranks is not None:
+            update_metrics(folder, {"validation_baselines": _compared(trainer, ranks)})
         _draw_curve(folder, title=f"{self.dataset.name}, seed {config.seed}")
         return model, trainer.budget
 
@@ -210,6 +224,16 @@ class _Run:
             )
         self.tell(work_event("writing"))
         return save_calibration(self.folder, calibration)
+
+
+def _compared(trainer: Trainer, ranks: dict[Baseline, Ranks]) -> dict[str, Any]:
+    """What the baselines score on the facts that selected the weights, beside the model."""
+    valid, reciprocal = trainer.valid, trainer.counters.record_reciprocal_ranks
+    num_relations = len(valid.graph.relations)
+    directed = with_inverse_facts(valid.facts, num_relations)
+    asks_head = is_inverse(directed[:, 1], num_relations)
+    reports = compare(torch.tensor(reciprocal, dtype=torch.double), ranks, asks_head)
+    return {name: report.model_dump() for name, report in reports.items()}
 
 
 def training_splits(dataset: Dataset, config: RunConfig) -> TrainingSplits:

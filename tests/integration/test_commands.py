@@ -1,5 +1,6 @@
 """Train, evaluate, answer: the commands as a user types them, and what they leave and print."""
 
+import csv
 import json
 import re
 import shutil
@@ -55,11 +56,13 @@ def test_no_file_of_a_run_is_a_pickle(family_run: Path):
 def test_train_prints_the_run_and_its_best_validation(nations_run: Path):
     run = nations_run
     printed = json.loads((run.parent / "printed.json").read_text("utf-8"))
-    assert printed.keys() == {"run", "dataset", "best_validation"}
+    assert printed.keys() == {"run", "dataset", "best_validation", "validation_baselines"}
     assert printed["run"] == str(run)
     assert printed["dataset"] == "nations"
     stored = json.loads((run / "metrics.json").read_text("utf-8"))
     assert printed["best_validation"] == stored["best_validation"]
+    assert printed["validation_baselines"] == stored["validation_baselines"]
+    assert printed["validation_baselines"].keys() == {"rules", "popularity"}
     (validation,) = [event for event in read_events(run) if event["kind"] == "validation"]
     assert printed["best_validation"]["valid_mrr"] == validation["valid_mrr"] > 0
 
@@ -92,7 +95,8 @@ def test_evaluating_prints_the_promised_shape_and_twice_the_same_numbers(
     first = read_json("evaluate", run, "--threads", "1")
     named = {"protocol", "head", "tail", *POLICIES}
     assert first.keys() == named | {
-        *("categories", "view", "link_prediction", "calibration", "seconds", "command")
+        *("categories", "view", "link_prediction", "calibration", "baselines"),
+        *("seconds", "command"),
     }
     for policy in POLICIES:
         assert first[policy].keys() == METRIC_NAMES
@@ -118,13 +122,46 @@ def test_the_table_of_an_evaluation_shows_headline_protocol_and_command(
     run = shutil.copytree(family_run, tmp_path / "run")
     printed = succeed("evaluate", run, "--split", "valid", "--threads", "1")
     stored = json.loads((run / "metrics.json").read_text("utf-8"))["valid"]
-    (row,) = [line for line in printed.splitlines() if "realistic" in line]
+    (row,) = [line for line in printed.splitlines() if re.search("model, (realistic|how)", line)]
     shown = re.findall(r"\d+\.\d+", row)
     assert shown[0] == f"{stored['realistic']['mrr']:.3f}"
     assert "family, valid: 6 facts asked both ways, 32 candidates" in printed
     assert "transductive" in printed
+    assert "Validation MRR in training was " in printed
     assert "made by: " in printed
     assert f"evaluate {run} --split valid" in printed
+
+
+def test_an_evaluation_by_relation_and_by_fact_adds_up(
+    family_run: Path, tmp_path: Path, read_json: Callable[..., Any], succeed: Callable[..., str]
+):
+    run, ranks = shutil.copytree(family_run, tmp_path / "run"), tmp_path / "ranks.tsv"
+    asked = ["evaluate", run, "--by-relation", "--threads", "1"]
+    report = read_json(*asked, "--export", ranks)
+    mrr = pytest.approx(report["realistic"]["mrr"])
+    of_rules = pytest.approx(report["baselines"]["rules"]["realistic"]["mrr"])
+    num_asked = sum(row["facts"] for row in report["relations"])
+    assert num_asked == 2 * report["protocol"]["num_facts"]
+    assert sum(row["facts"] * row["mrr"] for row in report["relations"]) / num_asked == mrr
+    with ranks.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    assert len(rows) == num_asked
+    assert sum(1 / float(row["rank"]) for row in rows) / num_asked == mrr
+    assert sum(1 / float(row["rules_rank"]) for row in rows) / num_asked == of_rules
+    known = run_folder.load_run_dataset(run).test.graph.entities
+    assert {row["head"] for row in rows} | {row["tail"] for row in rows} <= set(known)
+    printed = succeed(*asked)
+    assert "MRR by relation" in printed
+    assert "two-hop" in printed
+
+
+def test_ranks_are_not_computed_for_a_file_that_cannot_be_written(
+    family_run: Path, refuse: Callable[..., str]
+):
+    said = refuse("evaluate", family_run, "--export", "ranks.xlsx")
+    assert said == (
+        "error: Expected a file name that ends with .parquet, .tsv or .csv, got 'ranks.xlsx'."
+    )
 
 
 def check_answers(printed: Any, *, named: str, count: int) -> list[dict[str, Any]]:

@@ -10,8 +10,11 @@ from torch import Tensor
 from knowformer.calibration.calibration import Calibration
 from knowformer.calibration.reliability import CalibrationReport, measure_calibration
 from knowformer.data.dataset import Dataset, Split
+from knowformer.evaluation.baselines.comparison import compare
+from knowformer.evaluation.baselines.ranking import rank_baselines
 from knowformer.evaluation.link_prediction import auroc, average_precision, sample_unlinked
 from knowformer.evaluation.metrics import rank_metrics
+from knowformer.evaluation.ranked_facts import RankedFacts
 from knowformer.evaluation.ranks import Ranks, filtered_ranks
 from knowformer.evaluation.report import (
     EvaluationProtocol,
@@ -54,6 +57,7 @@ def rank_split(
     optimistic = torch.zeros(len(directed), dtype=torch.double)
     pessimistic = torch.zeros_like(optimistic)
     is_seen = torch.zeros(len(directed), dtype=torch.bool)
+    of_answers = torch.zeros_like(optimistic)
     num_queries = done = 0
     for batch, positions in evaluation_batches(directed, num_relations, batch_size):
         scores = scorer.score(batch.heads, batch.relations, outside=True)
@@ -61,11 +65,13 @@ def rank_split(
         ranks = filtered_ranks(scores, answers, batch.rows, batch.tails)
         optimistic[positions], pessimistic[positions] = ranks.optimistic, ranks.pessimistic
         is_seen[positions] = ranks.is_seen
+        if ranks.scores is not None:
+            of_answers[positions] = ranks.scores.double()
         num_queries += len(batch)
         done += len(positions)
         if progress is not None:
             progress(done, len(directed))
-    return Ranks(optimistic, pessimistic, is_seen), directed, num_queries
+    return Ranks(optimistic, pessimistic, is_seen, of_answers), directed, num_queries
 
 
 def evaluate(
@@ -97,19 +103,28 @@ def evaluate(
     split = dataset.split(split_name)
     scorer = Scorer(model, split.graph, seed=seed, threads=threads)
     ranks, directed, num_queries = rank_split(scorer, split, progress=progress)
-    asks_head = is_inverse(directed[:, 1], len(split.graph.relations))
-    overall = metrics_by_policy(ranks)
+    trained_on = trained_on or dataset.train.graph
+    view = model.config.view_of(len(split.graph.entities))
+    facts = RankedFacts(
+        directed,
+        ranks,
+        rank_baselines(split, trained_on=trained_on),
+        entities=split.graph.entities,
+        relations=split.graph.relations,
+        has_views=view is not None,
+    )
+    asks_head = facts.asks_head
     return EvaluationReport(
-        protocol=_protocol(
-            dataset, split, num_queries, seed, trained_on=trained_on or dataset.train.graph
-        ),
-        **overall,
+        protocol=_protocol(dataset, split, num_queries, seed, trained_on=trained_on),
+        **metrics_by_policy(ranks),
         head=metrics_by_policy(ranks[asks_head]),
         tail=metrics_by_policy(ranks[~asks_head]),
         categories=_by_category(ranks, directed, dataset),
-        view=view_report(ranks, model.config.view_of(len(split.graph.entities))),
+        view=view_report(ranks, view),
         link_prediction=predict_links(scorer, split, seed),
         calibration=_calibration(scorer, split, calibration, seed, progress),
+        baselines=compare(1.0 / ranks.realistic, facts.baselines, asks_head),
+        facts=facts,
         seconds=round(time.perf_counter() - started, 3),
         command=command,
     )

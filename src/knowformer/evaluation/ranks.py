@@ -27,6 +27,7 @@ class Ranks:
     optimistic: Float[Tensor, " F"]
     pessimistic: Float[Tensor, " F"]
     is_seen: Bool[Tensor, " F"]  # whether the answer is in its query's view
+    scores: Float[Tensor, " F"] | None = None  # of the answers; -inf outside the view
 
     @property
     def realistic(self) -> Float[Tensor, " F"]:
@@ -39,7 +40,8 @@ class Ranks:
         return ranks
 
     def __getitem__(self, at: Bool[Tensor, " F"]) -> "Ranks":
-        return Ranks(self.optimistic[at], self.pessimistic[at], self.is_seen[at])
+        scores = None if self.scores is None else self.scores[at]
+        return Ranks(self.optimistic[at], self.pessimistic[at], self.is_seen[at], scores)
 
 
 def filtered_ranks(
@@ -78,7 +80,7 @@ def filtered_ranks(
         above, tied = _rank_outside(scores, known, int(queries[fact]), int(tails[fact]))
         higher[fact] += above
         equal[fact] = tied
-    return Ranks(1 + higher, 1 + higher + equal, is_seen)
+    return Ranks(1 + higher, 1 + higher + equal, is_seen, answers.squeeze(1))
 
 
 def _rank_outside(

@@ -2,10 +2,15 @@
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, InstanceOf
 
 from knowformer.calibration.reliability import CalibrationReport
+from knowformer.errors import KnowformerError
+from knowformer.evaluation.baselines.comparison import BaselineReports, unbeaten
+from knowformer.evaluation.baselines.ranking import BASELINES
+from knowformer.evaluation.by_relation import RelationMetrics
 from knowformer.evaluation.metrics import HITS_AT, Metrics, rank_metrics
+from knowformer.evaluation.ranked_facts import RankedFacts
 from knowformer.evaluation.ranks import TIE_POLICIES, Ranks, TiePolicy
 from knowformer.tables import Cell, Column, TableView, Tabular
 from knowformer.views.settings import ViewSettings
@@ -14,6 +19,7 @@ MetricsByPolicy = dict[TiePolicy, Metrics]
 
 METRIC_NAMES = ("mrr", *(f"hits@{k}" for k in HITS_AT), "mr")
 SHOWN_POLICIES: tuple[TiePolicy, ...] = ("realistic", "pessimistic", "optimistic")
+DECIMALS = {"mr": 1}
 
 
 class EvaluationProtocol(BaseModel):
@@ -65,6 +71,10 @@ class EvaluationReport(Tabular, BaseModel):
     """AUROC and average precision, for graphs with a single relation."""
     calibration: CalibrationReport | None = None
     """Calibration quality, if the run is calibrated."""
+    baselines: BaselineReports | None = None
+    """What popularity and two-hop rules score on the same facts; None in older reports."""
+    facts: InstanceOf[RankedFacts] | None = Field(default=None, exclude=True, repr=False)
+    """The ranks of single facts; not in JSON."""
     seconds: float
     command: str | None
     """What the user typed; None when the report was made from Python."""
@@ -74,10 +84,25 @@ class EvaluationReport(Tabular, BaseModel):
         """The headline: realistic mean reciprocal rank."""
         return self.realistic["mrr"]
 
+    def by_relation(self) -> RelationMetrics:
+        """Returns the metrics of every relation and side.
+
+        Raises:
+            KnowformerError: the report was read from JSON, which has no ranks of single facts.
+        """
+        if self.facts is None:
+            raise KnowformerError("Expected a report with its facts, got one read from JSON.")
+        return self.facts.by_relation()
+
     def table(self) -> TableView:
-        """Returns the metrics by tie policy, side and relation category as a table."""
-        named = [(policy, getattr(self, policy)) for policy in SHOWN_POLICIES]
+        """Returns the metrics by tie policy, baseline, side and relation category as a table."""
+        named = self._by_policy()
+        ends = [len(named)]
+        for name, report in (self.baselines or {}).items():
+            named.append((BASELINES[name], report.realistic))
+        ends.append(len(named))
         named += [("head side", self.head["realistic"]), ("tail side", self.tail["realistic"])]
+        ends.append(len(named))
         for category, row in self.categories.items():
             count = row["num_facts"]
             sides = [(f"{category} {side} ({count:,})", row[side]) for side in ("head", "tail")]
@@ -85,7 +110,7 @@ class EvaluationReport(Tabular, BaseModel):
         rows: list[list[Cell]] = [[name, *(m[key] for key in METRIC_NAMES)] for name, m in named]
         columns = [Column("ranks")]
         columns += [
-            Column(key.upper(), decimals=1 if key == "mr" else 3, is_number=True)
+            Column(key.upper(), decimals=DECIMALS.get(key, 3), is_number=True)
             for key in METRIC_NAMES
         ]
         protocol = self.protocol
@@ -93,10 +118,24 @@ class EvaluationReport(Tabular, BaseModel):
             f"{protocol.dataset}, {protocol.split}: {protocol.num_facts:,} facts asked both ways, "
             f"{protocol.num_candidates:,} candidates"
         )
-        return TableView(title, columns, rows, self._caption(), sections=frozenset({2, 4}))
+        sections = frozenset(end - 1 for end in ends)
+        return TableView(title, columns, rows, self._caption(), sections=sections)
+
+    def _by_policy(self) -> list[tuple[str, Metrics]]:
+        """The model's metrics under each tie policy, or once where they look the same."""
+        named: list[tuple[str, Metrics]] = [(p, getattr(self, p)) for p in SHOWN_POLICIES]
+        looks = {
+            tuple(round(metrics[key], DECIMALS.get(key, 3)) for key in METRIC_NAMES)
+            for _, metrics in named
+        }
+        if len(looks) == 1:
+            return [("model, however ties count", self.realistic)]
+        return [(f"model, {policy}", metrics) for policy, metrics in named]
 
     def _caption(self) -> str:
         protocol, notes = self.protocol, list[str]()
+        if rivals := unbeaten(self.baselines):
+            notes.append(f"the model is not clearly better than {rivals}")
         if self.view:
             view = self.view
             notes.append(

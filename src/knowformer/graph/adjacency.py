@@ -72,6 +72,11 @@ class Adjacency:
         """The facts and their inverses by head, relation and tail."""
         return self._indices.by_sender
 
+    @property
+    def by_pair(self) -> FactIndex:
+        """The facts and their inverses by tail, head and relation: what links two entities."""
+        return self._indices.by_receiver
+
     @cached_property
     def receiver(self) -> Int[Tensor, " E"]:
         """The tail of each edge's fact."""

@@ -139,6 +139,11 @@ class FactIndex:
         after = keys + (1 << self.layout.shift(two))
         return np.searchsorted(self.keys, keys), np.searchsorted(self.keys, after)
 
+    def members(self, first: Ids, second: Ids) -> tuple[Ids, Ids]:
+        """Returns the ids in the third column of those facts, and which pair each belongs to."""
+        pairs, places = spread(*self.runs(first, second))
+        return pairs, self.layout.column(self.keys[places], self.layout.order[2])
+
     def offsets(self, number: int) -> Ids:
         """Returns where the facts of each id in the first column begin, and where the last end."""
         keys = np.arange(number + 1) << self.layout.shift(self.layout.order[0])
@@ -168,6 +173,14 @@ class FactIndex:
         """
         splice, new = self.splice(added, removed)
         return FactIndex(self.layout, splice.apply(self.keys, new))
+
+
+def spread(start: Ids, stop: Ids) -> tuple[Ids, Ids]:
+    """Returns every place from each start to its stop, and which run each belongs to."""
+    counts = stop - start
+    runs = np.repeat(np.arange(len(counts)), counts)
+    # Position inside its own run, added to the run's start.
+    return runs, np.arange(len(runs)) + (start - np.cumsum(counts) + counts)[runs]
 
 
 def pair_keys(heads: Ids, tails: Ids, num_entities: int) -> Ids:

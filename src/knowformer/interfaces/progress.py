@@ -108,6 +108,7 @@ class TrainingDisplay(_Display):
         self._doing_since = self._started
         self._status = ""
         self._validation = "-"
+        self._record = 0.0
         self._task: TaskID = self._live.add_task(self._doing, total=1.0, status="")
 
     def __call__(self, event: "Event") -> None:
@@ -165,6 +166,10 @@ class TrainingDisplay(_Display):
     def _show_validation(self, event: "ValidationEvent") -> None:
         self._validation = f"{event['valid_mrr']:.3f}"
         mark = "  [bold green]kept[/]" if event["best"] else ""
+        if event["best"] and event["valid_mrr"] < self._record:
+            # The latest of those that cannot be told apart is selected: it has trained the longest.
+            mark += f" (not clearly below {self._record:.3f})"
+        self._record = max(self._record, event["valid_mrr"])
         self._console.print(
             f"epoch {event['epoch'] + 1:>3}  {_clock(event['elapsed_seconds'])}  "
             f"valid MRR {self._validation}  hits@1 {event['valid_hits@1']:.3f}  "

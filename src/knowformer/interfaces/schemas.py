@@ -45,6 +45,8 @@ class TrainingResponse(Response):
     dataset: str
     best_validation: dict[str, Any]
     """As in metrics.json."""
+    validation_baselines: dict[str, Any]
+    """As in metrics.json: metrics of baselines on the same facts."""
 
 
 class ImportResponse(Response):

@@ -95,11 +95,11 @@ class Edges:
         )
 
     def subgraph(self, start: int, num_entities: int) -> "Edges":
-        """Returns one of the subgraphs that stand side by side here.
+        """Returns one of the subgraphs that stand side by side here, or several neighbours.
 
         Args:
-            start: its first entity, counted through all subgraphs.
-            num_entities: how many it has.
+            start: the first entity, counted through all subgraphs.
+            num_entities: how many there are.
         """
         end = start + num_entities
         edges = slice(int(self.offsets[start]), int(self.offsets[end]))
@@ -184,6 +184,12 @@ class QueryView:
         return int(self.offsets.diff().max()) if len(self) else 0
 
     @cached_property
+    def are_apart(self) -> bool:
+        """Whether every query has a subgraph of its own, in the order of the queries."""
+        ends = self.starts + self.offsets.diff()
+        return bool((self.starts[1:] >= ends[:-1]).all())
+
+    @cached_property
     def is_whole(self) -> bool:
         """Whether every query sees all entities of the edges: rows are then a table B x V."""
         return self.num_rows == len(self) * self.edges.num_entities and not bool(self.starts.any())
@@ -192,6 +198,18 @@ class QueryView:
         """Returns the view of queries ``first`` to ``last`` alone."""
         offsets = self.offsets[first : last + 1] - self.offsets[first]
         return QueryView(self.edges, offsets, self.starts[first:last], self.heads[first:last])
+
+    def queries_apart(self, first: int, last: int) -> tuple["QueryView", slice]:
+        """Returns the view of queries ``first`` to ``last``, which are apart, and their entities.
+
+        It has neither entities nor edges of the others.
+        """
+        offsets = self.offsets[first : last + 1] - self.offsets[first]
+        start = int(self.starts[first])
+        end = int(self.starts[last - 1] + offsets[-1] - offsets[-2])
+        edges = self.edges.subgraph(start, end - start)
+        starts = self.starts[first:last] - start
+        return QueryView(edges, offsets, starts, self.heads[first:last]), slice(start, end)
 
     def select(self, queries: Int64[Tensor, " b"]) -> "QueryView":
         """Returns the view of some queries, by their numbers; the edges stay as they are."""

@@ -1,6 +1,5 @@
 """(head, relation) -> known tails, for filtering; both directions of every fact."""
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
@@ -34,13 +33,7 @@ class KnownAnswers:
         self, heads: Int[Tensor, " B"], relations: Int[Tensor, " B"]
     ) -> tuple[Int[Tensor, " K"], Int[Tensor, " K"]]:
         """Returns (row, tail) for every known answer of every query, rows in order."""
-        start, stop = self._index.runs(heads.numpy(), relations.numpy())
-        counts = stop - start
-        rows = np.repeat(np.arange(len(counts)), counts)
-        # Position inside its own run, added to the run's start.
-        within = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
-        found = self._index.keys[start[rows] + within]
-        tails = self._index.layout.column(found, "tail")
+        rows, tails = self._index.members(heads.numpy(), relations.numpy())
         return torch.from_numpy(rows), torch.from_numpy(tails)
 
     def to_bytes(self) -> bytes:

@@ -5,14 +5,13 @@ model.safetensors       weights kept so far: the latest not clearly worse than t
                         the model's link function
 dataset.json            names: relations, and the entities of each graph
 facts.safetensors       facts as ids: of each graph and of each split
-metrics.json            the validation of the kept weights, then each evaluation
+metrics.json            the validation of the kept weights, baselines beside, then each evaluation
 environment.json        hardware, versions, commit
 calibration.json        scores to probabilities, if there were enough validation facts
 events.jsonl            the record of training
 learning_curve.png      its picture
 checkpoint.safetensors  what a resumed training goes on from
-initial.safetensors     weights that training started from, if they are another run's; as metadata
-                        where that run was
+initial.safetensors     weights that training started from, if they are another run's
 """
 
 import hashlib

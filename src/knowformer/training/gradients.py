@@ -1,15 +1,15 @@
 """Gradients of a batch, micro-batch by micro-batch, on several threads.
 
 What micro-batches have in common is made once for the batch and differentiated once: packed
-weights, relation vectors (their weights are most of a model's), and the first layer's query stream
-of each distinct query. Micro-batches see it as leaves. Their gradients are summed in the order of
-the micro-batches, whichever ended first, so the bits are the same for any number of threads. The
-derivation is in docs/concepts/gradients.md.
+weights, relation vectors (their weights are most of a model's), and, where queries share a graph,
+the first layer's query stream of each distinct query. Micro-batches see it as leaves. Their
+gradients are summed in the order of the micro-batches, whichever ended first, so the bits are the
+same for any number of threads. The derivation is in docs/concepts/gradients.md.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import torch
 from jaxtyping import Float, Int
@@ -24,6 +24,7 @@ from knowformer.model.weights import (
     ModelWeights,
     RelationVectors,
     tensors_in,
+    with_noise_inputs,
     with_tensors,
 )
 from knowformer.system.workers import Workers
@@ -72,47 +73,110 @@ def accumulate_gradients(
     """
     distinct_relations: Tensor
     distinct_relations, row_of_query = torch.unique(relations, return_inverse=True)
+    apart = view.are_apart and len(view) > 1
     made = (
-        model.pack(identity_noise),
+        model.pack(identity_noise[:, :0] if apart else identity_noise),
         model.encoder(distinct_relations, permutation=permutation),
     )
     leaves = [tensor.detach().requires_grad_(tensor.requires_grad) for tensor in tensors_in(made)]
     weights, vectors = with_tensors(made, leaves)
     of_weights = _differentiable(weights)
-    first = _FirstQueryStream(model.backend, weights, vectors[0], view, relations,
-                              distinct_relations, size, workers)  # fmt: skip
-    queries = torch.arange(len(view))
+    start_of: _Starts = (
+        _StartsApart(weights, model.noise_inputs(identity_noise), view)
+        if apart
+        else _SharedStarts(model.backend, weights, vectors[0], view, relations, distinct_relations,
+                           size, workers)
+    )  # fmt: skip
 
-    def differentiate(start: int) -> tuple[float, Tensor, Sequence[Tensor], Tensor | None]:
-        end = min(start + size, len(view))
-        chosen = _leaves(vectors, row_of_query[start:end])
-        states = first.leaf(queries[start:end])
-        part = MicroBatch(start // size, start, end, view.queries(start, end), weights, chosen,
-                          FirstStates(query_key=states))  # fmt: skip
+    def differentiate(first: int) -> tuple[float, Tensor, Sequence[Tensor], Sequence[Tensor]]:
+        last = min(first + size, len(view))
+        chosen = _leaves(vectors, row_of_query[first:last])
+        start, own = start_of.queries(first, last)
+        part = MicroBatch(
+            first // size, first, last, start.view, start.weights, chosen, start.states
+        )
         value = loss(part)
-        wanted = [*tensors_in(chosen), *([] if states is None else [states])]
-        flat, grads = _gradients(value, of_weights, wanted)
-        of_vectors = grads[: len(tensors_in(chosen))]
-        return value.item(), flat, of_vectors, None if states is None else grads[-1]
+        of_vectors = tensors_in(chosen)
+        flat, grads = _gradients(value, of_weights, [*of_vectors, *own])
+        return value.item(), flat, grads[: len(of_vectors)], grads[len(of_vectors) :]
 
     total = torch.zeros(sum(tensor.numel() for tensor in of_weights), dtype=leaves[0].dtype)
     d_vectors = [torch.zeros_like(tensor) for tensor in tensors_in(vectors)]
     loss_value = 0.0
-    starts = range(0, len(view), size)
-    for start, result in zip(starts, workers.imap(differentiate, starts), strict=True):
-        value, flat, of_vectors, of_states = result
+    firsts = range(0, len(view), size)
+    for first, result in zip(firsts, workers.imap(differentiate, firsts), strict=True):
+        value, flat, of_vectors, own = result
         loss_value += value
         total += flat
-        _add_rows(d_vectors, row_of_query[start : start + size], of_vectors)
-        first.add(queries[start : start + size], of_states)
-    first.pull_back(total, d_vectors, of_weights)
+        _add_rows(d_vectors, row_of_query[first : first + size], of_vectors)
+        start_of.add(first, min(first + size, len(view)), own)
+    start_of.pull_back(total, d_vectors, of_weights)
     pieces = total.split([tensor.numel() for tensor in of_weights])
     found = [piece.view_as(tensor) for tensor, piece in zip(of_weights, pieces, strict=True)]
     torch.autograd.backward(_differentiable(made), [*found, *d_vectors])
     return loss_value
 
 
-class _FirstQueryStream:
+class _Start(NamedTuple):
+    """What a micro-batch starts from."""
+
+    view: QueryView
+    weights: ModelWeights
+    states: FirstStates
+
+
+class _Starts(Protocol):
+    """Where micro-batches start, and what their gradients there lead back to."""
+
+    def queries(self, first: int, last: int) -> tuple[_Start, Sequence[Tensor]]:
+        """Returns the start of some queries, and the leaves in it that are theirs alone."""
+        ...
+
+    def add(self, first: int, last: int, gradients: Sequence[Tensor]) -> None:
+        """Adds a micro-batch's gradients of its leaves."""
+        ...
+
+    def pull_back(self, total: Tensor, d_vectors: list[Tensor], of_weights: list[Tensor]) -> None:
+        """Adds what these gradients mean for weights and relation vectors."""
+        ...
+
+
+class _StartsApart:
+    """Each query has a subgraph of its own: nothing is shared, and noise belongs to one query."""
+
+    def __init__(
+        self, weights: ModelWeights, noise_inputs: Sequence[Tensor | None], view: QueryView
+    ) -> None:
+        self._weights = weights
+        self._view = view
+        self._inputs = noise_inputs
+        self._made = [tensor for tensor in noise_inputs if tensor is not None]
+        # Entities of queries that were left out of the batch get no gradient.
+        self._gradients = [torch.zeros_like(tensor) for tensor in self._made]
+        self._entities: dict[int, slice] = {}  # by a micro-batch's first query
+
+    def queries(self, first: int, last: int) -> tuple[_Start, Sequence[Tensor]]:
+        view, entities = self._view.queries_apart(first, last)
+        self._entities[first] = entities
+        inputs = [
+            None if tensor is None else tensor.detach()[entities].requires_grad_()
+            for tensor in self._inputs
+        ]
+        start = _Start(view, with_noise_inputs(self._weights, inputs), FirstStates())
+        return start, [tensor for tensor in inputs if tensor is not None]
+
+    def add(self, first: int, last: int, gradients: Sequence[Tensor]) -> None:
+        del last
+        for whole, part in zip(self._gradients, gradients, strict=True):
+            whole[self._entities[first]] = part
+
+    def pull_back(self, total: Tensor, d_vectors: list[Tensor], of_weights: list[Tensor]) -> None:
+        del total, d_vectors, of_weights  # noise leads to parameters alone
+        if self._made:
+            torch.autograd.backward(self._made, self._gradients)
+
+
+class _SharedStarts:
     """The first layer's query stream of every distinct query, in micro-batches of its own."""
 
     def __init__(
@@ -127,6 +191,8 @@ class _FirstQueryStream:
         workers: Workers,
     ) -> None:
         self._workers = workers
+        self._weights = weights
+        self._view = view
         self._states: Tensor | None = None
         layer = weights.layers[0]
         stream = layer.query_key
@@ -148,19 +214,21 @@ class _FirstQueryStream:
         self._states = torch.cat([states.detach() for _, states in self._begun])
         self._d_states = torch.zeros_like(self._states)
 
-    def leaf(self, queries: Int[Tensor, " b"]) -> Float[Tensor, "n D"] | None:
-        """Returns the stream of some queries, cut off from what made it."""
+    def queries(self, first: int, last: int) -> tuple[_Start, Sequence[Tensor]]:
+        view = self._view.queries(first, last)
         if self._states is None:
-            return None
-        return take_segments(self._states, self._distinct.segments(queries)).requires_grad_()
+            return _Start(view, self._weights, FirstStates()), []
+        leaf = take_segments(self._states, self._segments(first, last)).requires_grad_()
+        return _Start(view, self._weights, FirstStates(query_key=leaf)), [leaf]
 
-    def add(self, queries: Int[Tensor, " b"], gradient: Float[Tensor, "n D"] | None) -> None:
-        """Adds a micro-batch's gradient of the stream."""
-        if gradient is not None:
-            add_segments(self._d_states, self._distinct.segments(queries), gradient)
+    def add(self, first: int, last: int, gradients: Sequence[Tensor]) -> None:
+        for gradient in gradients:
+            add_segments(self._d_states, self._segments(first, last), gradient)
+
+    def _segments(self, first: int, last: int) -> list[slice]:
+        return self._distinct.segments(torch.arange(first, last))
 
     def pull_back(self, total: Tensor, d_vectors: list[Tensor], of_weights: list[Tensor]) -> None:
-        """Adds what the stream's gradient means for weights and relation vectors."""
         if self._states is None:
             return
         bounds: list[int] = self._distinct.view.offsets.tolist()

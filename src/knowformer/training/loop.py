@@ -13,7 +13,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from knowformer.data.dataset import Split, TrainingSplits
-from knowformer.data.holdout import sample_facts
 from knowformer.evaluation.evaluate import rank_split
 from knowformer.evaluation.metrics import rank_metrics
 from knowformer.graph.inverse import num_with_inverses
@@ -38,6 +37,7 @@ from knowformer.training.sampling.visibility import SeenBatch
 from knowformer.training.schedule import Schedule
 from knowformer.training.selection import Selection
 from knowformer.training.step import TrainingStep
+from knowformer.training.validation import sample_validation
 
 LOG_EVERY_SECONDS = 2.0
 PROBE_FACTS = 4  # validation facts that tell how long a question takes
@@ -109,26 +109,38 @@ class Trainer:
         self._step = TrainingStep(
             self.model, self._optimizer, config, self._workers, batch_size=self.batch_size
         )
-        self._valid = self._validation_sample(training.max_valid_facts)
+        self.valid = sample_validation(splits.valid, config)
+        """The facts that select weights."""
         self._folder = folder
         self._on_event = on_event
         self._on_best = on_best
         self._on_validated = on_validated
         self._saved_at = 0.0
+        self._is_prepared = False
+
+    @torch_on_one_core()
+    def prepare(self, *, resume: bool = False) -> None:
+        """Restores the last checkpoint, if asked to, and chooses the facts that select weights."""
+        if resume:
+            self._restore()
+        self.clock.add(self.counters.elapsed_seconds)
+        self._saved_at = self.clock.elapsed()
+        self._choose_validation_facts()
+        self._is_prepared = True
 
     @torch_on_one_core()
     def run(self, *, resume: bool = False) -> KnowFormer:
         """Trains to the end and returns the model with the weights of the best checkpoint.
 
+        Args:
+            resume: from the last checkpoint, unless ``prepare`` was told.
+
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed; what was trained is in the checkpoint.
         """
+        if not self._is_prepared:
+            self.prepare(resume=resume)
         counters = self.counters
-        if resume:
-            self._restore()
-        self.clock.add(counters.elapsed_seconds)
-        self._saved_at = self.clock.elapsed()
-        self._choose_validation_facts()
         if counters.step == counters.part_step:
             counters.part_seconds = self.clock.elapsed()  # schedules begin with the first step
         recorder = Recorder(
@@ -201,27 +213,24 @@ class Trainer:
         """Takes as many validation facts as the budget allows, the same ones in every process."""
         counters = self.counters
         if self.budget.is_limited and not counters.finished:
-            few = self._validation_sample(PROBE_FACTS)
+            few = sample_validation(self.splits.valid, self.config, limit=PROBE_FACTS)
             for _ in range(2):  # the first one compiles
                 started = self.clock.elapsed()
                 _, num_queries = self._rank(few)
                 self.budget.measured_queries(self.clock.elapsed() - started, num_queries)
             if counters.validated_step < 0:  # later ones are compared with the first, fact by fact
-                counters.num_valid_facts = self.budget.affordable_facts(len(self._valid.facts))
+                counters.num_valid_facts = self.budget.affordable_facts(len(self.valid.facts))
         if counters.num_valid_facts:
-            wanted = len(self._valid.facts)
-            self._valid = self._validation_sample(counters.num_valid_facts)
-            if len(self._valid.facts) < wanted:
+            wanted = len(self.valid.facts)
+            limit = counters.num_valid_facts
+            self.valid = sample_validation(self.splits.valid, self.config, limit=limit)
+            if len(self.valid.facts) < wanted:
                 _logger.info(
                     "Validations ask for %d of %d facts, to keep within `training.max_minutes`.",
-                    len(self._valid.facts),
+                    len(self.valid.facts),
                     wanted,
                 )
-        self.budget.expect_validation(len(self._valid.facts))
-
-    def _validation_sample(self, limit: int) -> Split:
-        draw = generator(self.config.seed, "valid_facts")
-        return sample_facts(self.splits.valid, limit, generator=draw)
+        self.budget.expect_validation(len(self.valid.facts))
 
     def _rank(self, split: Split) -> tuple[Float[Tensor, " F"], int]:
         """Returns the ranks of a split's facts, and how many queries they took."""
@@ -238,7 +247,7 @@ class Trainer:
     def _validate(self, recorder: Recorder) -> None:
         """Ranks the validation facts and selects the best checkpoint."""
         model, started = self._step.ema, self.clock.elapsed()
-        ranks, num_queries = self._rank(self._valid)
+        ranks, num_queries = self._rank(self.valid)
         self.budget.measured_validation(self.clock.elapsed() - started, num_queries)
         is_best = self.selection.add(ranks, model.state_dict())
         event = recorder.record_validation(
@@ -282,7 +291,7 @@ class Trainer:
                 self._step.differentiate(seen, step=0)
             seconds = self.clock.elapsed() - started
         self._optimizer.zero_grad()
-        validated = 2 * len(self._valid.facts) * config.training.validations_per_epoch
+        validated = 2 * len(self.valid.facts) * config.training.validations_per_epoch
         # Work is in queries trained on the graph that was timed, which may be a partition.
         work = num_queries * self.schedule.mean_step_cost()
         work += FORWARD_COST * validated * self.epochs.whole_graph_cost

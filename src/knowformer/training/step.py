@@ -9,7 +9,7 @@ from torch import Tensor
 
 from knowformer.errors import NonFiniteLossError
 from knowformer.model.knowformer import KnowFormer, ordered_parameters
-from knowformer.model.micro_batches import micro_batch_size
+from knowformer.model.micro_batches import MICRO_BATCH_FLOATS, micro_batch_size
 from knowformer.model.noise import identity_noise
 from knowformer.model.run import run
 from knowformer.queries.query import QueryBatch
@@ -133,11 +133,15 @@ class TrainingStep:
         )
 
     def _micro_batch_size(self, seen: SeenBatch) -> int:
+        width = self._config.model.hidden_dim
         num_seen = self._config.model.num_seen(seen.graph.adjacency.num_entities)
+        if seen.entities is None:
+            return micro_batch_size(self._batch_size, num_seen, width)
         # In views fewer queries may be left than a full batch has, and the views of the next batch
-        # are made meanwhile: smaller micro-batches leave no thread without work.
-        size = self._batch_size if seen.entities is None else -(-len(seen.batch) // 2)
-        return micro_batch_size(size, num_seen, self._config.model.hidden_dim)
+        # are made meanwhile: small micro-batches leave no thread without work, as long as
+        # their calls do not take longer than they do.
+        least = min(MICRO_BATCH_FLOATS // (2 * num_seen * width), -(-len(seen.batch) // 2))
+        return max(least, micro_batch_size(-(-len(seen.batch) // 2), num_seen, width))
 
     def _micro_batch_loss(self, seen: SeenBatch, step: int) -> MicroBatchLoss:
         """Returns the function from a micro-batch to its summand of the batch's loss."""

@@ -238,7 +238,7 @@ def test_a_report_survives_json():
     dataset = make_dataset()
     report = evaluate(make_model(len(dataset.relations)), dataset, "test", seed=0)
     content = json.loads(json.dumps(report.model_dump(mode="json"), allow_nan=False))
-    assert type(report).model_validate(content) == report
+    assert type(report).model_validate(content) == report.model_copy(update={"facts": None})
 
 
 def test_a_report_keeps_the_command_that_it_is_given_and_reads_none_itself():

@@ -3,7 +3,9 @@ import json
 import pytest
 import torch
 
-from knowformer.evaluation.ranks import Ranks
+from knowformer.errors import KnowformerError
+from knowformer.evaluation.baselines.comparison import compare
+from knowformer.evaluation.ranks import TIE_POLICIES, Ranks
 from knowformer.evaluation.report import (
     EvaluationProtocol,
     EvaluationReport,
@@ -21,7 +23,8 @@ def ranks(optimistic: list[float], pessimistic: list[float]) -> Ranks:
 
 @pytest.fixture
 def report() -> EvaluationReport:
-    metrics = metrics_by_policy(ranks([1, 2], [1, 4]))
+    its_ranks = ranks([1, 2], [1, 4])
+    metrics = metrics_by_policy(its_ranks)
     realistic = metrics["realistic"]
     protocol = EvaluationProtocol(
         dataset="ring",
@@ -44,6 +47,11 @@ def report() -> EvaluationReport:
             "1-N": {"num_facts": 0, "head": realistic, "tail": realistic},
         },
         link_prediction={"auroc": 0.75, "average_precision": 0.5},
+        baselines=compare(
+            1.0 / its_ranks.realistic,
+            {"rules": its_ranks, "popularity": its_ranks},
+            torch.tensor([False, True]),
+        ),
         seconds=1.25,
         command="knowformer evaluate run",
     )
@@ -71,21 +79,40 @@ def test_the_json_has_the_keys_that_scripts_rely_on(report: EvaluationReport) ->
     assert EvaluationReport.model_validate(stored) == report
 
 
-def test_the_table_has_a_line_a_policy_and_side_but_none_for_categories_without_facts(
+def test_the_table_has_a_line_a_policy_baseline_and_side_but_none_for_categories_without_facts(
     report: EvaluationReport,
 ) -> None:
     table = report.table()
     assert [row[0] for row in table.rows] == [
-        "realistic",
-        "pessimistic",
-        "optimistic",
+        "model, realistic",
+        "model, pessimistic",
+        "model, optimistic",
+        "two-hop rules",
+        "popularity",
         "head side",
         "tail side",
         "1-1 head (2)",
         "1-1 tail (2)",
     ]
+    assert table.sections == {2, 4, 6}
     assert table.title == "ring, test: 1 facts asked both ways, 16 candidates"
-    assert table.caption.startswith("AUROC 0.750, average precision 0.500; transductive; ")
+    assert table.caption.startswith(
+        "the model is not clearly better than two-hop rules (0.667) and popularity (0.667); "
+        "AUROC 0.750, average precision 0.500; transductive; "
+    )
+
+
+def test_tie_policies_that_agree_share_a_line(report: EvaluationReport) -> None:
+    one = report.model_copy(update=dict.fromkeys(TIE_POLICIES, report.realistic))
+    assert [row[0] for row in one.table().rows][:2] == [
+        "model, however ties count",
+        "two-hop rules",
+    ]
+
+
+def test_a_report_read_from_json_has_no_facts_to_group(report: EvaluationReport) -> None:
+    with pytest.raises(KnowformerError, match="with its facts"):
+        report.by_relation()
 
 
 def test_coverage_tells_answers_inside_from_those_outside(report: EvaluationReport) -> None:

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from knowformer.interfaces import progress
 from knowformer.interfaces.progress import Counting, TrainingDisplay, import_progress
-from knowformer.training.events import TrainingEvent, work_event
+from knowformer.training.events import TrainingEvent, ValidationEvent, work_event
 
 
 def training(seconds_left: float) -> TrainingEvent:
@@ -63,3 +63,25 @@ def test_what_is_soon_over_or_not_wanted_says_nothing(monkeypatch: pytest.Monkey
     with TrainingDisplay(Console(file=said, quiet=True)):
         time.sleep(0.05)
     assert said.getvalue() == ""
+
+
+def validated(mrr: float, *, best: bool) -> ValidationEvent:
+    return {
+        "kind": "validation",
+        "step": 1,
+        "epoch": 0,
+        "valid_mrr": mrr,
+        "valid_hits@1": 0.5,
+        "valid_hits@10": 0.5,
+        "best": best,
+        "elapsed_seconds": 1.0,
+    }
+
+
+def test_weights_kept_beside_a_lower_figure_say_why() -> None:
+    said = io.StringIO()
+    with TrainingDisplay(Console(file=said, width=120)) as display:
+        for mrr, best in ((0.4, True), (0.3, False), (0.39, True), (0.5, True)):
+            display(validated(mrr, best=best))
+    ends = [line.split("hits@10 0.500")[1].strip() for line in said.getvalue().splitlines()]
+    assert ends == ["kept", "", "kept (not clearly below 0.400)", "kept"]

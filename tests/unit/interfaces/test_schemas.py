@@ -27,9 +27,15 @@ def test_what_is_nowhere_is_said_to_be_null(tmp_path: Path, monkeypatch):
 
 
 def test_a_training_names_its_run():
-    content = TrainingResponse(run="r", dataset="d", best_validation={"valid_mrr": 0.5}).content()
-    assert list(content.items()) == [
+    response = TrainingResponse(
+        run="r",
+        dataset="d",
+        best_validation={"valid_mrr": 0.5},
+        validation_baselines={"rules": {}},
+    )
+    assert list(response.content().items()) == [
         *(("run", "r"), ("dataset", "d"), ("best_validation", {"valid_mrr": 0.5})),
+        ("validation_baselines", {"rules": {}}),
     ]
 
 

@@ -122,6 +122,26 @@ def test_some_queries_of_a_view_see_what_they_saw(first: int, last: int) -> None
         assert segment.stop - segment.start == before.stop - before.start
 
 
+@pytest.mark.parametrize(("first", "last"), [(0, 3), (0, 1), (1, 3), (2, 3)])
+def test_queries_with_graphs_of_their_own_see_what_they_saw(first: int, last: int) -> None:
+    graphs = (TRIANGLE, ISOLATED, LOOP, TRIANGLE)
+    joined = QueryView.join([QueryView.whole(graph, torch.tensor([0])) for graph in graphs])
+    view = joined.select(torch.tensor([0, 2, 3]))  # the second graph stays, its query does not
+    assert view.are_apart
+    part, entities = view.queries_apart(first, last)
+    assert part.edges.num_entities == entities.stop - entities.start
+    assert part.starts[0] == 0
+    for (ours, _), (theirs, _) in zip(
+        part.one_by_one(), list(view.one_by_one())[first:last], strict=True
+    ):
+        assert_equal(ours.edges, theirs.edges)
+
+
+def test_queries_that_share_a_graph_are_not_apart() -> None:
+    assert not joined_view().are_apart
+    assert not QueryView.whole(LOOP, torch.tensor([1, 4])).are_apart
+
+
 def test_views_are_joined_in_any_grouping() -> None:
     view = joined_view()
     views = [

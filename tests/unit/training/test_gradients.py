@@ -49,7 +49,10 @@ class Batch:
 
 @pytest.fixture(scope="module")
 def batches(random_graph: Callable[..., KnowledgeGraph]) -> dict[str, Batch]:
-    """Queries that repeat a relation, on one graph and on three of different sizes."""
+    """Queries that repeat a relation: on one graph, on three, and each on a graph of its own.
+
+    One of the queries with graphs of their own is left out; its graph stays.
+    """
     graph = random_graph(0, num_entities=7, num_facts=20)
     whole = QueryView.whole(graph.adjacency.edges, torch.tensor([0, 1, 2, 3, 1]))
     graphs = [random_graph(seed, num_entities=size) for seed, size in ((1, 9), (2, 1), (3, 5))]
@@ -60,7 +63,12 @@ def batches(random_graph: Callable[..., KnowledgeGraph]) -> dict[str, Batch]:
             for graph, of_graph in zip(graphs, heads, strict=True)
         ]
     )
+    own = [random_graph(seed, num_entities=size) for seed, size in ((1, 9), (2, 1), (3, 5), (4, 7))]
+    apart = QueryView.join(
+        [QueryView.whole(graph.adjacency.edges, torch.tensor([0])) for graph in own]
+    ).select(torch.tensor([0, 2, 3]))
     return {
+        "apart": Batch(apart, torch.tensor([4, 4, 0]), own),
         "whole": Batch(whole, torch.tensor([1, 1, 0, 3, 1]), [graph]),
         "ragged": Batch(ragged, torch.tensor([4, 4, 0, 4, 4]), graphs),
     }
@@ -117,7 +125,7 @@ def assert_close(ours: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 5])
 @pytest.mark.parametrize("ablation", ABLATIONS, ids=str)
-@pytest.mark.parametrize("kind", ["whole", "ragged"])
+@pytest.mark.parametrize("kind", ["whole", "ragged", "apart"])
 def test_micro_batches_add_up_to_the_plain_gradient(
     batches: dict[str, Batch], kind: str, size: int, ablation: dict[str, object]
 ) -> None:
@@ -128,7 +136,7 @@ def test_micro_batches_add_up_to_the_plain_gradient(
     assert_close(gradients(model), expected)
 
 
-@pytest.mark.parametrize("kind", ["whole", "ragged"])
+@pytest.mark.parametrize("kind", ["whole", "ragged", "apart"])
 @pytest.mark.parametrize("size", [2, 5])
 def test_permuted_relations_have_the_plain_gradient_too(
     batches: dict[str, Batch], kind: str, size: int
@@ -144,7 +152,7 @@ def test_permuted_relations_have_the_plain_gradient_too(
     assert_close(gradients(model), expected)
 
 
-@pytest.mark.parametrize("kind", ["whole", "ragged"])
+@pytest.mark.parametrize("kind", ["whole", "ragged", "apart"])
 @pytest.mark.parametrize("backend", ["reference", "auto"])
 def test_the_number_of_threads_does_not_change_a_bit(
     batches: dict[str, Batch], kind: str, backend: str

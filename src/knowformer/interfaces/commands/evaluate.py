@@ -1,9 +1,9 @@
 """``knowformer evaluate RUN``: rank a split's facts, and measure the probabilities."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from knowformer.choices import SplitName
 from knowformer.interfaces.console import (
@@ -14,35 +14,79 @@ from knowformer.interfaces.console import (
     err,
     out,
     print_json,
+    print_line,
+    print_note,
     typed_command,
 )
+
+if TYPE_CHECKING:
+    from knowformer.evaluation.report import EvaluationReport
+    from knowformer.reasoner import Reasoner
+
+SHOWN_RELATIONS = 30  # rows; JSON has all
 
 
 def command(
     run: RunArgument,
     split: Annotated[SplitName, typer.Option(help="Facts to rank.")] = "test",
+    by_relation: Annotated[
+        bool,
+        typer.Option("--by-relation", help="Metrics of every relation, heads and tails apart."),
+    ] = False,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the ranks of single facts: .parquet, .tsv or .csv."
+        ),
+    ] = None,
     graph: GraphOption = None,
     threads: ThreadsOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Rank every fact of a split against all entities, known facts filtered out."""
+    """Rank every fact of a split against all entities, known facts filtered out.
+
+    Two baselines stand beside the model, ranked in the same way: popularity, and rules of one or
+    two steps that were counted on the training graph.
+    """
+    from knowformer.evaluation.rank_files import check_writable
     from knowformer.interfaces.progress import Counting
     from knowformer.plots.learning_curve import can_draw
     from knowformer.plots.reliability_diagram import draw_reliability
     from knowformer.reasoner import Reasoner
     from knowformer.runs.folder import update_metrics
 
+    if export is not None:
+        check_writable(export)  # before minutes of work
     reasoner = Reasoner.from_pretrained(run, threads=threads)
     with Counting(err, "ranking") as progress:
         report = reasoner.evaluate(split, graph=graph, progress=progress, command=typed_command())
     content = report.model_dump(mode="json")
+    if by_relation:
+        content["relations"] = report.by_relation().rows
     if as_json:
         print_json(content)
     else:
-        out.print(report)
-        out.print(f"[dim]made by: {escape(typed_command())}[/]", highlight=False, soft_wrap=True)
+        _print_report(report, reasoner, by_relation=by_relation)
+    if export is not None and report.facts is not None:
+        report.facts.write(export)
+        print_note(f"wrote {len(report.facts):,} ranks to {export}")
     if graph is None:  # after printing: the numbers are not lost when they cannot be stored
         update_metrics(run, {split: content})
         if report.calibration is not None and can_draw():
             title = f"{report.protocol.dataset}, {split}"
             draw_reliability(report.calibration, run / f"reliability_{split}.png", title=title)
+
+
+def _print_report(report: "EvaluationReport", reasoner: "Reasoner", *, by_relation: bool) -> None:
+    from knowformer.runs.folder import read_metrics
+    from knowformer.training.validation import validation_terms
+
+    out.print(report)
+    if by_relation:
+        out.print(report.by_relation().head(SHOWN_RELATIONS))
+    best: dict[str, Any] = read_metrics(reasoner.folder).get("best_validation", {})
+    terms = validation_terms(reasoner.dataset, reasoner.config, num_facts=best.get("num_facts"))
+    if best and terms:
+        mrr = f"{best['valid_mrr']:.3f}"
+        print_line(f"Validation MRR in training was {mrr}, which is not to be compared: {terms}.")
+    print_line(f"made by: {typed_command()}")

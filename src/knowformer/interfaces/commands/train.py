@@ -11,6 +11,7 @@ from knowformer.interfaces.console import JsonOption, err, print_json, print_lin
 from knowformer.training.clock import Clock
 
 if TYPE_CHECKING:
+    from knowformer.reasoner import Reasoner
     from knowformer.training.config import RunConfig
 
 LIMITS = "Limits; of a run that goes on, in all"
@@ -123,7 +124,7 @@ def command(
             )
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_how_to_go_on(folder)) from None
-    _show(folder, reasoner.dataset.name, as_json=as_json)
+    _show(folder, reasoner, as_json=as_json)
 
 
 def _compose(
@@ -179,20 +180,45 @@ def _how_to_go_on(folder: Path) -> str:
     return f"Stopped {where}; go on with: knowformer train --resume {quote(str(folder))}"
 
 
-def _show(folder: Path, dataset: str, *, as_json: bool) -> None:
+def _show(folder: Path, reasoner: "Reasoner", *, as_json: bool) -> None:
     from knowformer.interfaces.schemas import TrainingResponse
     from knowformer.plots.learning_curve import HOW_TO_GET_PLOTS, can_draw
     from knowformer.runs.folder import read_metrics
 
-    best = read_metrics(folder)["best_validation"]
+    metrics = read_metrics(folder)
     if as_json:
-        trained = TrainingResponse(run=str(folder), dataset=dataset, best_validation=best)
+        trained = TrainingResponse(
+            run=str(folder),
+            dataset=reasoner.dataset.name,
+            best_validation=metrics["best_validation"],
+            validation_baselines=metrics["validation_baselines"],
+        )
         print_json(trained.content())
         return
-    print_line(
-        f"Kept the weights of step {best['step']}: validation MRR {best['valid_mrr']:.3f} "
-        "(filtered by train and valid facts)."
-    )
+    _print_result(metrics, reasoner)
     print_line(f"Run folder: {folder}")
     if not can_draw():
         print_note(HOW_TO_GET_PLOTS)
+
+
+def _print_result(metrics: dict[str, Any], reasoner: "Reasoner") -> None:
+    """How good the kept weights are, beside the baselines on the same facts."""
+    from knowformer.evaluation.baselines.comparison import BaselineReport, BaselineReports, unbeaten
+    from knowformer.evaluation.baselines.ranking import BASELINES
+    from knowformer.training.validation import validation_terms
+
+    best, stored = metrics["best_validation"], metrics["validation_baselines"]
+    reports: BaselineReports = {n: BaselineReport.model_validate(stored[n]) for n in BASELINES}
+    beside = [f"{BASELINES[name]} {r.realistic['mrr']:.3f}" for name, r in reports.items()]
+    print_line(
+        f"Kept the weights of step {best['step']}. Validation MRR: model {best['valid_mrr']:.3f}, "
+        f"{', '.join(beside)}."
+    )
+    if rivals := unbeaten(reports):
+        print_line(
+            f"The model is not clearly better than {rivals}. Train it longer, such as for twice "
+            "the time (--max-minutes)."
+        )
+    num_facts = best.get("num_facts")
+    if terms := validation_terms(reasoner.dataset, reasoner.config, num_facts=num_facts):
+        print_line(f"Not the figure that 'knowformer evaluate' gives: {terms}.")

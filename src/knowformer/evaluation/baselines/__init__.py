@@ -1,0 +1,1 @@
+"""Baselines that cost seconds: what popularity alone and rules of one or two steps would score."""

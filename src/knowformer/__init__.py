@@ -6,25 +6,29 @@ reasoner = train("umls-pykeen", "runs/umls")
 reasoner.answer(head="aspirin", relation="treats")
 """
 
-from knowformer.answering.batch_job import BatchSummary
-from knowformer.answering.results import (
-    Answer,
-    Answers,
-    AnswerStream,
-    MissingFact,
-    MissingFacts,
-    NoiseSpread,
-)
-from knowformer.data.dataset import Dataset, load_dataset
-from knowformer.errors import KnowformerError
-from knowformer.evaluation.evaluate import evaluate
-from knowformer.explanation.check.faithfulness_report import FaithfulnessReport
-from knowformer.explanation.explanation import Explanation
-from knowformer.graph.knowledge_graph import KnowledgeGraph
-from knowformer.model.config import ModelConfig
-from knowformer.pipeline import train
-from knowformer.reasoner import Reasoner
-from knowformer.training.config import RunConfig, TrainingConfig
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from knowformer.answering.batch_job import BatchSummary
+    from knowformer.answering.results import (
+        Answer,
+        Answers,
+        AnswerStream,
+        MissingFact,
+        MissingFacts,
+        NoiseSpread,
+    )
+    from knowformer.data.dataset import Dataset, load_dataset
+    from knowformer.errors import KnowformerError
+    from knowformer.evaluation.evaluate import evaluate
+    from knowformer.explanation.check.faithfulness_report import FaithfulnessReport
+    from knowformer.explanation.explanation import Explanation
+    from knowformer.graph.knowledge_graph import KnowledgeGraph
+    from knowformer.model.config import ModelConfig
+    from knowformer.pipeline import train
+    from knowformer.reasoner import Reasoner
+    from knowformer.training.config import RunConfig, TrainingConfig
 
 __version__ = "0.1.0"
 
@@ -49,3 +53,37 @@ __all__ = [
     "load_dataset",
     "train",
 ]
+
+_MODULES = {
+    "Answer": "knowformer.answering.results",
+    "AnswerStream": "knowformer.answering.results",
+    "Answers": "knowformer.answering.results",
+    "BatchSummary": "knowformer.answering.batch_job",
+    "Dataset": "knowformer.data.dataset",
+    "Explanation": "knowformer.explanation.explanation",
+    "FaithfulnessReport": "knowformer.explanation.check.faithfulness_report",
+    "KnowformerError": "knowformer.errors",
+    "KnowledgeGraph": "knowformer.graph.knowledge_graph",
+    "MissingFact": "knowformer.answering.results",
+    "MissingFacts": "knowformer.answering.results",
+    "ModelConfig": "knowformer.model.config",
+    "NoiseSpread": "knowformer.answering.results",
+    "Reasoner": "knowformer.reasoner",
+    "RunConfig": "knowformer.training.config",
+    "TrainingConfig": "knowformer.training.config",
+    "evaluate": "knowformer.evaluation.evaluate",
+    "load_dataset": "knowformer.data.dataset",
+    "train": "knowformer.pipeline",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a public name when it is first asked for: a command's help needs none of them."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_MODULES]

@@ -1,26 +1,36 @@
-"""``train``: makes a run folder, or resumes one, and returns a reasoner on it."""
+"""``train``: makes a run folder, or goes on with one, and returns a reasoner on it."""
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from knowformer.calibration.calibrate import calibrate_model
+from knowformer.calibration.calibration import Calibration
+from knowformer.calibration.sample import MIN_QUERIES, num_questions
 from knowformer.data.dataset import Dataset, TrainingSplits, catalogue_name, load_dataset
 from knowformer.data.holdout import hold_out
-from knowformer.errors import BundleError, ConfigError, DataError
+from knowformer.errors import BundleError, DataError
 from knowformer.evaluation.baselines.comparison import compare
-from knowformer.evaluation.baselines.ranking import rank_baselines
+from knowformer.evaluation.baselines.ranking import Baseline, rank_baselines
+from knowformer.evaluation.ranks import Ranks
 from knowformer.graph.inverse import is_inverse, with_inverse_facts
 from knowformer.model.knowformer import KnowFormer
 from knowformer.plots.learning_curve import can_draw, draw_learning_curve
 from knowformer.reasoner import Reasoner
+from knowformer.runs.continuing import continue_run
+from knowformer.runs.fine_tuning import inherited_settings, initial_weights
 from knowformer.runs.folder import (
+    CHECKPOINT_FILE,
+    Bundle,
+    InitialWeights,
     holds_run,
     load_calibration,
     load_config,
+    load_initial_weights,
     load_run_dataset,
     read_metrics,
     save_calibration,
@@ -30,11 +40,13 @@ from knowformer.runs.folder import (
     update_metrics,
 )
 from knowformer.storage.atomic_files import remove_partial_files
+from knowformer.training.budget import Budget
+from knowformer.training.clock import Clock
 from knowformer.training.config import RunConfig
-from knowformer.training.events import Event, ValidationEvent, read_events
+from knowformer.training.events import Event, ValidationEvent, read_events, work_event
 from knowformer.training.loop import OnValidation, Trainer
 from knowformer.training.plan import choose_batch_size, choose_view_size
-from knowformer.training.settings_file import build_config, flat_settings, recommended_settings
+from knowformer.training.settings_file import build_config, merge_settings, recommended_settings
 
 _logger = logging.getLogger(__name__)
 
@@ -45,9 +57,11 @@ def train(
     *,
     config: RunConfig | None = None,
     resume: bool = False,
+    start_from: str | Path | None = None,
     on_event: Callable[[Event], None] | None = None,
     on_validation: OnValidation | None = None,
     calibrate: bool = True,
+    clock: Clock | None = None,
 ) -> Reasoner:
     """Trains a model and leaves a run folder behind.
 
@@ -56,90 +70,174 @@ def train(
             when resuming, as the run folder has all facts.
         out: the run folder.
         config: the settings; by default those recommended for the graph.
-        resume: resume the run in ``out`` if there is one; its settings must be the same.
+        resume: go on with the run in ``out`` if there is one. Its settings must be the same, but
+            for limits: a finished run that is given more epochs or minutes in all is trained
+            further, with a schedule of its own for what is added.
+        start_from: start a new run from the weights of this one; relations are matched by name.
         on_event: called with each event of the run.
         on_validation: called after each validation with the model as validated and the event.
         calibrate: fit probabilities to the validation facts once training is over.
+        clock: what ``training.max_minutes`` is counted on; by default it starts now.
 
     Returns:
         A reasoner with the weights of the best checkpoint.
     """
-    folder = Path(out)
+    folder, tell = Path(out), on_event or _tell_nobody
+    clock = clock or Clock()
+    tell(work_event("reading"))
     resume = resume and holds_run(folder)
-    if resume:
-        config, dataset = _stored_settings(folder, config), load_run_dataset(folder)
-        _check_same_graph(folder, dataset, graph, config)
-    else:
-        if graph is None:
-            raise BundleError(
-                f"Expected a run to go on with in {folder}, found none. Name a graph to train on."
-            )
-        config = config or recommended_config(graph)
-        dataset = graph if isinstance(graph, Dataset) else load_dataset(graph, seed=config.seed)
-        config = _fixed(config, dataset)
-        start_run(folder, config, dataset)
-
+    source = None if start_from is None else Path(start_from)
+    started = None if resume else _start(folder, graph, config, source)
     with sole_trainer(folder):
-        model = _run_to_its_end(
-            folder,
-            dataset,
-            config,
-            resume=resume,
-            on_event=on_event,
-            on_validation=on_validation,
+        config, dataset = started or _go_on(folder, graph, config)
+        run = _Run(folder, dataset, config, clock, tell)
+        model, budget = run.train(resume=resume, calibrate=calibrate, on_validation=on_validation)
+        calibration = run.calibrate(model, budget) if calibrate else load_calibration(folder)
+    bundle = Bundle(folder, config, dataset, model.eval(), config.training.link, calibration)
+    return Reasoner.from_bundle(bundle, threads=config.threads)
+
+
+def _tell_nobody(event: Event) -> None:
+    del event
+
+
+def _start(
+    folder: Path, graph: str | Path | Dataset | None, config: RunConfig | None, source: Path | None
+) -> tuple[RunConfig, Dataset]:
+    """Reads a graph and makes a run folder; returns the settings, complete, and the data set."""
+    if graph is None:
+        raise BundleError(
+            f"Expected a run to go on with in {folder}, found none. Name a graph to train on."
         )
-        if calibrate:
-            _calibrate_once(folder, model, dataset, config, on_event)
-    return Reasoner.from_pretrained(folder, threads=config.threads)
+    config = config or recommended_config(graph, source)
+    dataset = graph if isinstance(graph, Dataset) else load_dataset(graph, seed=config.seed)
+    config = _fixed(config, dataset)
+    initial = None
+    if source is not None:
+        initial = InitialWeights(source, initial_weights(source, config, dataset.relations))
+    start_run(folder, config, dataset, initial=initial)
+    return config, dataset
 
 
-def _run_to_its_end(
-    folder: Path,
-    dataset: Dataset,
-    config: RunConfig,
-    *,
-    resume: bool,
-    on_event: Callable[[Event], None] | None,
-    on_validation: OnValidation | None,
-) -> KnowFormer:
-    """Trains from the start or from the last checkpoint, and returns the best checkpoint."""
-    if resume:
-        remove_partial_files(folder)
+def _go_on(
+    folder: Path, graph: str | Path | Dataset | None, config: RunConfig | None
+) -> tuple[RunConfig, Dataset]:
+    """Reads a run folder; returns the settings to go on with, and the data set."""
+    dataset = load_run_dataset(folder)
+    _check_same_graph(folder, dataset, graph)
+    return continue_run(folder, config), dataset
 
-    def save_best(model: KnowFormer, event: ValidationEvent) -> None:
+
+@dataclass(frozen=True)
+class _Run:
+    """A run folder, and what its training needs."""
+
+    folder: Path
+    dataset: Dataset
+    config: RunConfig
+    clock: Clock
+    tell: Callable[[Event], None]
+
+    def train(
+        self, *, resume: bool, calibrate: bool, on_validation: OnValidation | None
+    ) -> tuple[KnowFormer, Budget]:
+        """Trains from the start or from the last checkpoint; returns the best checkpoint."""
+        folder, config = self.folder, self.config
+        if resume:
+            remove_partial_files(folder)
+
+        def save_best(model: KnowFormer, event: ValidationEvent) -> None:
+            save_weights(folder, model, link=config.training.link)
+            num_facts = len(trainer.valid.facts)
+            update_metrics(folder, {"best_validation": _metrics(event) | {"num_facts": num_facts}})
+
+        self.tell(work_event("preparing"))
+        valid = self.dataset.for_training().valid
+        trainer = Trainer(
+            training_splits(self.dataset, config),
+            config,
+            folder,
+            on_event=self.tell,
+            on_best=save_best,
+            on_validated=on_validation,
+            clock=self.clock,
+            questions_after=num_questions(valid) if calibrate else 0,
+            weights=load_initial_weights(folder),
+        )
+        has_checkpoint = resume and (folder / CHECKPOINT_FILE).exists()
+        if not has_checkpoint and self.tell is not _tell_nobody:
+            self.tell(trainer.plan().event())
+        trainer.prepare(resume=has_checkpoint)
+        # Before training, which then has the rest of the time.
+        ranks = None
+        if "validation_baselines" not in read_metrics(folder):
+            ranks = rank_baselines(trainer.valid, trained_on=trainer.splits.train.graph)
+        model = trainer.run()
+        self.tell(work_event("writing"))
         save_weights(folder, model, link=config.training.link)
-        update_metrics(folder, {"best_validation": _metrics(event)})
+        if "best_validation" not in read_metrics(folder):
+            best = {"step": trainer.counters.best_step, "valid_mrr": trainer.counters.best_mrr}
+            update_metrics(folder, {"best_validation": best})
+        if ranks is not None:
+            update_metrics(folder, {"validation_baselines": _compared(trainer, ranks)})
+        _draw_curve(folder, title=f"{self.dataset.name}, seed {config.seed}")
+        return model, trainer.budget
 
-    trainer = Trainer(
-        training_splits(dataset, config),
-        config,
-        folder,
-        on_event=on_event,
-        on_best=save_best,
-        on_validated=on_validation,
-    )
-    has_checkpoint = resume and (folder / "checkpoint.safetensors").exists()
-    if on_event is not None and not has_checkpoint:
-        on_event(trainer.plan().event())
-    model = trainer.run(resume=has_checkpoint)
-    save_weights(folder, model, link=config.training.link)
-    stored = read_metrics(folder)
-    if "best_validation" not in stored:
-        best = {"step": trainer.counters.best_step, "valid_mrr": trainer.counters.best_mrr}
-        update_metrics(folder, {"best_validation": best})
-    if "validation_baselines" not in stored:
-        update_metrics(folder, {"validation_baselines": _baselines(trainer)})
-    _draw_curve(folder, title=f"{dataset.name}, seed {config.seed}")
-    return model
+    def calibrate(self, model: KnowFormer, budget: Budget) -> Calibration | None:
+        """Calibrates a finished run within its budget, unless it is calibrated already."""
+        calibration = load_calibration(self.folder)
+        if calibration is not None:
+            return calibration
+        if budget.calibration_seconds(MIN_QUERIES) > budget.left:
+            _logger.info(
+                "Probabilities are not calibrated, as `training.max_minutes` leaves no time for "
+                "it. Do it later: `Reasoner.from_pretrained('%s').calibrate()`.",
+                self.folder,
+            )
+            return None
+        done_of_all, cut_at = (0, 0), (0, 0)
+
+        def progress(done: int, of: int) -> None:
+            nonlocal done_of_all
+            done_of_all = done, of
+            self.tell(work_event("calibrating", done, of))
+
+        def is_enough(num_scored: int) -> bool:
+            nonlocal cut_at
+            is_over = budget.is_time_to_fit(num_scored)
+            if is_over and cut_at == (0, 0):
+                cut_at = done_of_all
+            return is_over
+
+        try:
+            calibration = calibrate_model(
+                model,
+                self.dataset,
+                link=self.config.training.link,
+                seed=self.config.seed,
+                threads=self.config.threads,
+                progress=progress,
+                is_enough=is_enough,
+            )
+        except DataError as error:
+            _logger.info("Probabilities are not calibrated. %s", error)
+            return None
+        if cut_at != (0, 0):
+            _logger.info(
+                "Probabilities are fitted to %d of %d questions, to keep within "
+                "`training.max_minutes`.",
+                *cut_at,
+            )
+        self.tell(work_event("writing"))
+        return save_calibration(self.folder, calibration)
 
 
-def _baselines(trainer: Trainer) -> dict[str, Any]:
-    """What the baselines score on the facts that selected the weights."""
+def _compared(trainer: Trainer, ranks: dict[Baseline, Ranks]) -> dict[str, Any]:
+    """What the baselines score on the facts that selected the weights, beside the model."""
     valid, reciprocal = trainer.valid, trainer.counters.record_reciprocal_ranks
     num_relations = len(valid.graph.relations)
     directed = with_inverse_facts(valid.facts, num_relations)
     asks_head = is_inverse(directed[:, 1], num_relations)
-    ranks = rank_baselines(valid, trained_on=trainer.splits.train.graph)
     reports = compare(torch.tensor(reciprocal, dtype=torch.double), ranks, asks_head)
     return {name: report.model_dump() for name, report in reports.items()}
 
@@ -171,72 +269,19 @@ def _fixed(config: RunConfig, dataset: Dataset) -> RunConfig:
     return config.model_copy(update={"training": training})
 
 
-def _calibrate_once(
-    folder: Path,
-    model: KnowFormer,
-    dataset: Dataset,
-    config: RunConfig,
-    on_event: Callable[[Event], None] | None,
-) -> None:
-    """Calibrates a finished run, unless it is calibrated already."""
-    if load_calibration(folder) is not None:
-        return
-
-    def report(done: int, total: int) -> None:
-        if on_event is not None:
-            on_event({"kind": "calibration", "done": done, "total": total})
-
-    try:
-        calibration = calibrate_model(
-            model,
-            dataset,
-            link=config.training.link,
-            seed=config.seed,
-            threads=config.threads,
-            progress=report,
-        )
-    except DataError as error:
-        _logger.info("Probabilities are not calibrated. %s", error)
-    else:
-        save_calibration(folder, calibration)
-
-
-def recommended_config(graph: str | Path | Dataset) -> RunConfig:
+def recommended_config(graph: str | Path | Dataset, start_from: Path | None = None) -> RunConfig:
     """Returns the settings of a run that was given none."""
-    name = None if isinstance(graph, Dataset) else catalogue_name(graph)
-    return build_config(defaults=recommended_settings(name))
+    settings = recommended_settings(None if isinstance(graph, Dataset) else catalogue_name(graph))
+    if start_from is not None:
+        merge_settings(settings, inherited_settings(start_from))
+    return build_config(defaults=settings)
 
 
-def _stored_settings(folder: Path, wanted: RunConfig | None) -> RunConfig:
-    stored = load_config(folder)
-    if wanted is not None:
-        wanted = _left_open(wanted, stored)
-    if wanted is not None and wanted != stored:
-        before, now = flat_settings(stored), flat_settings(wanted)
-        key = next(key for key in before if before[key] != now[key])
-        raise ConfigError(
-            f"Expected the settings that {folder} was started with, {key} = {before[key]!r}, got "
-            f"{now[key]!r}. Leave settings out to go on with that run, or choose another `out`."
-        )
-    return stored
-
-
-def _left_open(wanted: RunConfig, stored: RunConfig) -> RunConfig:
-    """Returns settings with what they leave open as it was chosen when the run started."""
-    model, training = wanted.model, wanted.training
-    if model.view_size is None:
-        model = model.model_copy(update={"view_size": stored.model.view_size})
-    if training.batch_size is None:
-        training = training.model_copy(update={"batch_size": stored.training.batch_size})
-    return wanted.model_copy(update={"model": model, "training": training})
-
-
-def _check_same_graph(
-    folder: Path, stored: Dataset, graph: str | Path | Dataset | None, config: RunConfig
-) -> None:
+def _check_same_graph(folder: Path, stored: Dataset, graph: str | Path | Dataset | None) -> None:
     if graph is None:
         return
-    given = graph if isinstance(graph, Dataset) else load_dataset(graph, seed=config.seed)
+    seed = load_config(folder).seed
+    given = graph if isinstance(graph, Dataset) else load_dataset(graph, seed=seed)
     if not given.same_as(stored):
         raise BundleError(
             f"Expected the facts that {folder} was started with ({stored.name}), got others "

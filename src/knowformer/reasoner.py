@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 from jaxtyping import Int
 from torch import Tensor
@@ -12,12 +12,12 @@ from torch import Tensor
 from knowformer.answering.answerer import Answerer
 from knowformer.answering.batch_job import BatchSummary, answer_file
 from knowformer.answering.candidates import HowToAnswer, Names
-from knowformer.answering.missing import Sweep
 from knowformer.answering.questions import Question, question_parts
 from knowformer.answering.results import Answers, AnswerStream, MissingFacts
 from knowformer.calibration.calibrate import calibrate_model
 from knowformer.calibration.calibration import Calibration
 from knowformer.calibration.calibrator import Calibrator
+from knowformer.choices import NUM_PATHS, NUM_PROTOTYPES, AsksFor, FactsFrom, Sweep
 from knowformer.data.dataset import (
     GraphSource,
     load_dataset,
@@ -30,9 +30,9 @@ from knowformer.evaluation.evaluate import Progress, evaluate
 from knowformer.evaluation.report import EvaluationReport
 from knowformer.explanation.check.benchmark import measure_test_set
 from knowformer.explanation.check.faithfulness_report import FaithfulnessReport
-from knowformer.explanation.explainer import AsksFor, Explainer
+from knowformer.explanation.explainer import Explainer
 from knowformer.explanation.explanation import Explanation
-from knowformer.explanation.find.evidence import NUM_PATHS, NUM_PROTOTYPES, EvidenceFinder
+from knowformer.explanation.find.evidence import EvidenceFinder
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.queries.known_answers import KnownAnswers
 from knowformer.runs.folder import (
@@ -42,7 +42,6 @@ from knowformer.runs.folder import (
 )
 from knowformer.scoring.link import LinkFunction
 
-FactsFrom = Literal["all", "train"]
 _logger = logging.getLogger(__name__)
 
 
@@ -134,11 +133,23 @@ class Reasoner:
         if graph is not None:
             other = load_graph(graph, dataset.relations)
             return cls(bundle, other, labels=readable, threads=threads)
-        own = dataset.test
+        return cls.from_bundle(bundle, evidence=evidence, labels=readable, threads=threads)
+
+    @classmethod
+    def from_bundle(
+        cls,
+        bundle: Bundle,
+        *,
+        evidence: FactsFrom = "all",
+        labels: Labels | None = None,
+        threads: int = 0,
+    ) -> "Reasoner":
+        """Returns a reasoner on the facts of a run's own data set; see ``from_pretrained``."""
+        own, labels = bundle.dataset.test, labels or bundle.dataset.labels
         if evidence == "train":
-            return cls(bundle, own.graph, own.known, labels=readable, threads=threads)
+            return cls(bundle, own.graph, own.known, labels=labels, threads=threads)
         known_graph = KnowledgeGraph(own.graph.entities, own.graph.relations, own.known)
-        return cls(bundle, known_graph, labels=readable, threads=threads)
+        return cls(bundle, known_graph, labels=labels, threads=threads)
 
     def on(self, graph: GraphSource) -> "Reasoner":
         """Returns a reasoner on another graph, with the same model and probabilities.

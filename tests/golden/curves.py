@@ -27,9 +27,9 @@ import pytest
 import torch
 from rich.console import Console
 
+from knowformer.choices import PresetName
 from knowformer.data.dataset import Dataset, load_dataset
 from knowformer.data.holdout import hold_out
-from knowformer.model.config import PresetName
 from knowformer.scoring.scorer import Scorer
 from knowformer.system.environment import describe_environment
 from knowformer.training import loop

@@ -215,7 +215,7 @@ def test_a_run_without_weights_is_refused_and_says_how_to_go_on(
 ):
     (own_family_run / "model.safetensors").unlink()
     said = refuse("evaluate", own_family_run)
-    assert f"knowformer train --resume --out {own_family_run}" in said
+    assert f"knowformer train --resume {own_family_run}" in said
 
 
 def test_a_truncated_checkpoint_is_refused(own_family_run: Path, refuse: Refuse):

@@ -1,4 +1,5 @@
 import json
+import logging
 from pathlib import Path
 
 import pytest
@@ -8,10 +9,12 @@ from torch import Tensor
 from knowformer.data.dataset import Dataset, Split
 from knowformer.errors import BundleError, ConfigError
 from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.graph.vocabulary import Vocabulary
 from knowformer.model.knowformer import KnowFormer
 from knowformer.pipeline import train, training_splits
 from knowformer.reasoner import Reasoner
 from knowformer.storage.tensor_files import read_tensors
+from knowformer.training.clock import Clock
 from knowformer.training.config import RunConfig
 from knowformer.training.events import Event, ValidationEvent, read_events
 from knowformer.training.settings_file import parse_config
@@ -44,7 +47,10 @@ def test_a_run_reports_its_plan_first_and_leaves_its_best_validation(
 ) -> None:
     events: list[Event] = []
     reasoner = train(ring, tmp_path / "run", config=config_of(), on_event=events.append)
-    assert [event["kind"] for event in events][:2] == ["plan", "training"]
+    kinds = [event["kind"] for event in events if event["kind"] != "work"]
+    assert kinds[:2] == ["plan", "training"]
+    work = [event["doing"] for event in events if event["kind"] == "work"]
+    assert list(dict.fromkeys(work)) == ["reading", "preparing", "validating", "writing"]
     assert reasoner.config.training.batch_size == 16  # chosen once, and stored
     validation = next(event for event in events if event["kind"] == "validation")
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text("utf-8"))
@@ -52,7 +58,7 @@ def test_a_run_reports_its_plan_first_and_leaves_its_best_validation(
         key: value
         for key, value in validation.items()
         if key not in {"kind", "best", "elapsed_seconds"}
-    }
+    } | {"num_facts": len(ring.valid.facts)}
 
 
 def test_the_calibration_is_that_of_the_stored_model(ring: Dataset, tmp_path: Path) -> None:
@@ -66,7 +72,8 @@ def test_the_calibration_is_that_of_the_stored_model(ring: Dataset, tmp_path: Pa
     )
     events: list[Event] = []
     reasoner = train(dataset, tmp_path, config=config_of(), on_event=events.append)
-    assert events[-1]["kind"] == "calibration"
+    work = [event["doing"] for event in events if event["kind"] == "work"]
+    assert work[-2:] == ["calibrating", "writing"]
     assert reasoner.calibration is not None
     assert Reasoner.from_pretrained(tmp_path).calibrate() == reasoner.calibration
 
@@ -78,7 +85,7 @@ def test_a_finished_run_is_resumed_without_training_or_other_bits(
     weights = (tmp_path / "model.safetensors").read_bytes()
     events: list[Event] = []
     train(None, tmp_path, resume=True, on_event=events.append)
-    assert events == []
+    assert {event["kind"] for event in events} == {"work"}
     assert (tmp_path / "model.safetensors").read_bytes() == weights
 
 
@@ -89,6 +96,50 @@ def test_other_settings_or_no_run_to_resume_are_refused(ring: Dataset, tmp_path:
     other = config_of(learning_rate=0.5)
     with pytest.raises(ConfigError, match=r"training\.learning_rate = 0\.005, got 0\.5"):
         train(ring, tmp_path / "run", config=other, resume=True)
+
+
+def test_a_finished_run_is_trained_further(ring: Dataset, tmp_path: Path) -> None:
+    train(ring, tmp_path, config=config_of())
+    before = read_events(tmp_path / "events.jsonl")
+    train(None, tmp_path, config=config_of(max_epochs=3), resume=True)
+    events = read_events(tmp_path / "events.jsonl")
+    assert events[: len(before)] == before
+    assert events[-1]["step"] == 3 * before[-1]["step"]
+    assert Reasoner.from_pretrained(tmp_path).config.training.max_epochs == 3
+
+
+def test_a_run_starts_from_the_weights_of_another(ring: Dataset, tmp_path: Path) -> None:
+    source = train(ring, tmp_path / "source", config=config_of())
+    facts = torch.cat([ring.train.facts, ring.valid.facts])
+    relations = Vocabulary(reversed(ring.relations.names), kind="relation")
+    facts[:, 1] = 1 - facts[:, 1]
+    graph = KnowledgeGraph(ring.train.graph.entities, relations, facts)
+    splits = [Split(name, graph, facts, facts) for name in ("train", "valid", "test")]
+    more = Dataset("ring with its relations in another order", *splits)
+    config = config_of(learning_rate=1e-12)
+    run = train(more, tmp_path / "run", config=config, start_from=tmp_path / "source")
+    table = source.model.encoder.query_relations.weight
+    tuned = run.model.encoder.query_relations.weight
+    torch.testing.assert_close(tuned, table[[1, 0, 3, 2]])
+    _, origin = read_tensors(tmp_path / "run" / "initial.safetensors")
+    assert origin["run"] == str(tmp_path / "source")
+    # Killed before its first checkpoint, it starts from the same weights.
+    (tmp_path / "run" / "checkpoint.safetensors").unlink()
+    again = train(None, tmp_path / "run", resume=True)
+    assert torch.equal(again.model.encoder.query_relations.weight, tuned)
+
+
+def test_a_budget_that_is_spent_leaves_the_calibration_for_later(
+    ring: Dataset, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    late = Clock()
+    late.add(3600.0)
+    with caplog.at_level(logging.INFO):
+        reasoner = train(ring, tmp_path, config=config_of(max_minutes=1), clock=late)
+    assert reasoner.calibration is None
+    assert "leaves no time" in caplog.text
+    events = read_events(tmp_path / "events.jsonl")
+    assert [event["kind"] for event in events] == ["validation"]  # and no step
 
 
 def test_every_validation_hands_out_the_weights_it_measured(ring: Dataset, tmp_path: Path) -> None:

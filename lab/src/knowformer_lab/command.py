@@ -3,7 +3,7 @@
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
@@ -11,21 +11,24 @@ from rich.markup import escape
 from rich.progress import Progress, TaskID
 from rich.table import Table
 
-from knowformer.interfaces.console import JsonOption, err, out, print_json, print_line, print_note
+from knowformer.interfaces.console import (
+    JsonOption,
+    ThreadsOption,
+    err,
+    out,
+    print_json,
+    print_line,
+    print_note,
+)
 from knowformer.interfaces.entry import run_app
+from knowformer.interfaces.help import PlainCommand
 from knowformer.interfaces.hints import as_typed
 from knowformer.interfaces.progress import TrainingDisplay, counting_progress
-from knowformer_lab.experiment import (
-    INSTALLED_FOLDER,
-    RESULTS_FOLDER,
-    Experiment,
-    choose,
-    find_folder,
-    load_experiments,
-)
-from knowformer_lab.report.page import write_report
-from knowformer_lab.results import Result, ResultStore
-from knowformer_lab.runner import Outcome, Runner, Task, Watcher
+
+if TYPE_CHECKING:
+    from knowformer_lab.experiment import Experiment
+    from knowformer_lab.results import Result, ResultStore
+    from knowformer_lab.runner import Outcome, Runner, Task, Watcher
 
 STATE_STYLES = {"done": "green", "partly": "yellow", "outdated": "magenta", "not yet run": "dim"}
 
@@ -41,14 +44,16 @@ def reproduce(
     ] = None,
     seeds: Annotated[
         list[int] | None,
-        typer.Option("--seed", min=0, help="Only this seed; may be given again."),
+        typer.Option("--seed", min=0, metavar="N", help="Only this seed; may be given again."),
     ] = None,
     runs: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="Holds the run folders.")
     ] = Path("runs/reproduce"),
     max_minutes: Annotated[
         float | None,
-        typer.Option(min=0.0, help="Stop after this long; the same command goes on later."),
+        typer.Option(
+            min=0.0, metavar="N", help="Stop after this long; the same command goes on later."
+        ),
     ] = None,
     report: Annotated[
         bool, typer.Option("--report", help="Write RESULTS.md and its pictures from the results.")
@@ -63,10 +68,21 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
-    threads: Annotated[int, typer.Option(min=0, help="CPU threads; 0 takes all cores.")] = 0,
+    threads: ThreadsOption = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Run the paper's experiments: each missing one, once per seed; or list them."""
+    from knowformer_lab.experiment import (
+        INSTALLED_FOLDER,
+        RESULTS_FOLDER,
+        choose,
+        find_folder,
+        load_experiments,
+    )
+    from knowformer_lab.report.page import write_report
+    from knowformer_lab.results import ResultStore
+    from knowformer_lab.runner import Runner
+
     source = find_folder(folder)
     home = runs if source == INSTALLED_FOLDER else source  # nothing is written into the package
     experiments = load_experiments(source)
@@ -88,7 +104,7 @@ def reproduce(
         raise typer.Exit(max(error.exit_code for error in failed))
 
 
-def _list(experiments: dict[str, Experiment], store: ResultStore, as_json: bool) -> None:
+def _list(experiments: "dict[str, Experiment]", store: "ResultStore", as_json: bool) -> None:
     rows = [_row(experiment, store) for experiment in experiments.values()]
     if as_json:
         print_json(rows)
@@ -110,7 +126,7 @@ def _list(experiments: dict[str, Experiment], store: ResultStore, as_json: bool)
     print_line("Run one with 'knowformer reproduce NAME', a table, or all; --report writes it up.")
 
 
-def _row(experiment: Experiment, store: ResultStore) -> dict[str, Any]:
+def _row(experiment: "Experiment", store: "ResultStore") -> dict[str, Any]:
     done = [result.seed for result in store.all_current(experiment)]
     return {
         "experiment": experiment.name,
@@ -151,12 +167,12 @@ def _group_cells(group: list[dict[str, Any]]) -> list[str]:
 
 
 def _run(
-    runner: Runner,
-    chosen: list[Experiment],
+    runner: "Runner",
+    chosen: "list[Experiment]",
     seeds: list[int] | None,
     max_minutes: float | None,
     as_json: bool,
-) -> list[Outcome]:
+) -> "list[Outcome]":
     tasks = runner.missing(chosen, seeds)
     if not tasks and not as_json:
         print_line("Nothing to run: every result is there.")
@@ -177,7 +193,9 @@ def _run(
 
 
 @contextmanager
-def _watch(task: Task, number: int, total: int) -> Generator[Watcher]:
+def _watch(task: "Task", number: int, total: int) -> "Generator[Watcher]":
+    from knowformer_lab.runner import Watcher
+
     experiment = task.experiment
     budget = f", at most {experiment.budget}" if experiment.budget else ""
     err.print(
@@ -200,7 +218,7 @@ def _watch(task: Task, number: int, total: int) -> Generator[Watcher]:
         yield Watcher(on_event=display, on_progress=show)
 
 
-def _outcome(store: ResultStore, outcome: Outcome) -> dict[str, Any]:
+def _outcome(store: "ResultStore", outcome: "Outcome") -> dict[str, Any]:
     task = outcome.task
     done = outcome.result is not None
     return {
@@ -212,7 +230,7 @@ def _outcome(store: ResultStore, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _print_outcome(outcome: Outcome) -> None:
+def _print_outcome(outcome: "Outcome") -> None:
     name = f"{outcome.task.experiment.name}, seed {outcome.task.seed}"
     if outcome.result is not None:
         print_line(f"{name}: {headline(outcome.result)}")
@@ -223,7 +241,7 @@ def _print_outcome(outcome: Outcome) -> None:
         print_note(f"{name}: another process is at this training")
 
 
-def headline(result: Result) -> str:
+def headline(result: "Result") -> str:
     """Returns the one figure that a person wants to see first."""
     if result.evaluation is not None and result.evaluation.link_prediction:
         return f"test AUROC {result.evaluation.link_prediction['auroc']:.3f}"
@@ -244,7 +262,9 @@ def headline(result: Result) -> str:
 def main() -> None:
     """Runs ``knowformer-lab``."""
     app = typer.Typer(
-        pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]}
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.command()(reproduce)
+    app.command(cls=PlainCommand)(reproduce)
     run_app(app)

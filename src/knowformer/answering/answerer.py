@@ -8,11 +8,12 @@ from typing import Unpack
 
 from knowformer.answering.candidates import HowToAnswer, Names, find_candidates
 from knowformer.answering.engine import Engine, Progress
-from knowformer.answering.missing import Sweep, rank_missing_facts
+from knowformer.answering.missing import rank_missing_facts
 from knowformer.answering.questions import Question, build_question
 from knowformer.answering.ranking import Options, Ranking
 from knowformer.answering.results import Answer, Answers, MissingFact, MissingFacts
 from knowformer.calibration.calibrator import Calibrator
+from knowformer.choices import Sweep
 from knowformer.data.labels import Labels
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.model.knowformer import KnowFormer

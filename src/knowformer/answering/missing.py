@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
@@ -11,10 +10,9 @@ from torch import Tensor
 
 from knowformer.answering.engine import Engine
 from knowformer.calibration.calibrator import Probabilities
+from knowformer.choices import Sweep
 from knowformer.errors import DataError
 from knowformer.graph.inverse import inverse_of
-
-Sweep = Literal["heads", "tails"]
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,7 @@ def fit_calibration(
     seed: int,
     num_test_facts: int,
     progress: Callable[[int, int], None] | None = None,
+    is_enough: Callable[[int], bool] | None = None,
 ) -> Calibration:
     """Fits a calibration to a split's facts, which the scorer's graph does not hold.
 
@@ -78,13 +79,16 @@ def fit_calibration(
         seed: root of the sampling.
         num_test_facts: how many test facts the same graph lacks besides.
         progress: called with queries done and queries in all.
+        is_enough: told how many queries are scored; True ends it, unless they are too few.
 
     Raises:
         DataError: there are too few validation facts.
     """
     if 2 * len(valid.facts) < MIN_FACTS:
         raise _too_few(2 * len(valid.facts))
-    sample = sample_candidates(scorer, valid, link=link, seed=seed, progress=progress)
+    sample = sample_candidates(
+        scorer, valid, link=link, seed=seed, progress=progress, is_enough=is_enough
+    )
     if sample.is_true.sum() < MIN_FACTS:
         raise _too_few(int(sample.is_true.sum()))
     ceiling = len(valid.facts) / (len(valid.facts) + num_test_facts)

@@ -8,7 +8,7 @@ weighted back; likewise candidates that score low.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -26,6 +26,7 @@ from knowformer.scoring.link import LinkFunction, log_probabilities
 from knowformer.seeding import generator
 
 QUERIES = 1000  # sampled of those that miss a fact, and as many of the others
+MIN_QUERIES = 200  # of both, below which no shortage of time goes
 BEST = 32  # candidates of a query that are all taken
 OTHERS = 32  # taken of the rest, on average
 
@@ -69,6 +70,7 @@ def sample_candidates(
     seed: int,
     queries: int = QUERIES,
     progress: Callable[[int, int], None] | None = None,
+    is_enough: Callable[[int], bool] | None = None,
 ) -> CalibrationSample:
     """Scores a seeded sample of a split's queries and returns candidates with their truth.
 
@@ -79,12 +81,13 @@ def sample_candidates(
         seed: root of the sampling.
         queries: at most as many that miss a fact, and as many that miss none.
         progress: called with queries done and queries in all.
+        is_enough: told how many queries are scored; True ends the sample, unless they are too few.
     """
     graph = split.graph
     sizes = {"num_entities": len(graph.entities), "num_relations": len(graph.relations)}
     seen = KnownAnswers.of(graph)
     held_out, known = KnownAnswers(split.facts, **sizes), KnownAnswers(split.known, **sizes)
-    asked, weights = _sample_queries(split, queries, seed)
+    asked, is_missing, weights = _sample_queries(split, queries, seed)
     batches: list[CalibrationSample] = []
     first = 0
     for pairs in asked.split(queries_at_once(len(graph.entities))):
@@ -109,14 +112,34 @@ def sample_candidates(
         first += len(pairs)
         if progress is not None:
             progress(first, len(asked))
+        if first >= MIN_QUERIES and is_enough is not None and is_enough(first):
+            break
     names = [field.name for field in fields(CalibrationSample)]
-    return CalibrationSample(*(np.concatenate([getattr(b, n) for b in batches]) for n in names))
+    sample = CalibrationSample(*(np.concatenate([getattr(b, n) for b in batches]) for n in names))
+    return sample if first == len(asked) else _stand_for_all(sample, is_missing, first)
+
+
+def _stand_for_all(
+    sample: CalibrationSample, is_missing: Bool[Tensor, " Q"], num_scored: int
+) -> CalibrationSample:
+    """Returns a sample that ended early with weights that make up for the queries left out.
+
+    The order of the queries is random, so the first ones of each kind are a sample of that kind.
+    """
+    factors = np.ones(num_scored)
+    for kind in (is_missing, ~is_missing):
+        here = kind[:num_scored].numpy()
+        factors[here] = int(kind.sum()) / max(1, int(here.sum()))
+    return replace(sample, weight=sample.weight * factors[sample.query])
 
 
 def _sample_queries(
     split: Split, limit: int, seed: int
-) -> tuple[Int[Tensor, "Q 2"], Float[Tensor, " Q"]]:
-    """Returns queries (head, relation) in random order, and how many each stands for."""
+) -> tuple[Int[Tensor, "Q 2"], Bool[Tensor, " Q"], Float[Tensor, " Q"]]:
+    """Returns queries (head, relation) in random order.
+
+    With each, whether it misses a fact, and how many it stands for.
+    """
     num_relations = len(split.graph.relations)
     width = num_with_inverses(num_relations)
 
@@ -140,7 +163,14 @@ def _sample_queries(
         len(asked), generator=generator(seed, "calibration", split.name, "order")
     )
     pairs = torch.stack([asked // width, asked % width], 1)
-    return pairs[order], torch.cat(weights)[order]
+    is_missing = torch.arange(len(asked)) < len(chosen[0])
+    return pairs[order], is_missing[order], torch.cat(weights)[order]
+
+
+def num_questions(split: Split, *, queries: int = QUERIES) -> int:
+    """Returns how many questions a sample of a split's queries asks, at most."""
+    facts = len(split.facts)
+    return min(queries, 2 * facts) + min(queries, 2 * (facts + len(split.graph.facts)))
 
 
 def _take(

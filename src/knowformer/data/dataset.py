@@ -13,13 +13,13 @@ predicted, the graph whose facts may be used for it, and the facts known to be t
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from knowformer.choices import SplitName
 from knowformer.data import catalog
 from knowformer.data.labels import Labels, read_labels
 from knowformer.data.splitting import TEST, TRAIN, VALID, split_by_seed
@@ -30,7 +30,6 @@ from knowformer.graph.vocabulary import Vocabulary
 from knowformer.seeding import generator
 from knowformer.storage.triples_io import NamedTriple, read_edges, read_triples
 
-SplitName = Literal["train", "valid", "test"]
 SPLIT_NAMES: tuple[SplitName, ...] = ("train", "valid", "test")
 GraphSource = str | Path | KnowledgeGraph
 """A path, a name of the catalogue, or a graph."""

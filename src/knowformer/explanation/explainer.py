@@ -1,11 +1,11 @@
 """Explainer: why a model gave an answer. Finds evidence, checks it by removal, names it."""
 
 import time
-from typing import Literal
 
 import numpy as np
 import torch
 
+from knowformer.choices import NUM_PATHS, NUM_PROTOTYPES, AsksFor
 from knowformer.data.labels import Labels
 from knowformer.explanation.check.faithfulness import Removal, check_evidence, score_margin
 from knowformer.explanation.explanation import (
@@ -18,12 +18,7 @@ from knowformer.explanation.explanation import (
     Step,
 )
 from knowformer.explanation.find.attention_rows import largest
-from knowformer.explanation.find.evidence import (
-    NUM_PATHS,
-    NUM_PROTOTYPES,
-    AnswerEvidence,
-    EvidenceFinder,
-)
+from knowformer.explanation.find.evidence import AnswerEvidence, EvidenceFinder
 from knowformer.explanation.find.evidence_graph import EvidenceGraph
 from knowformer.explanation.find.paths import EdgePath
 from knowformer.explanation.find.prediction import Prediction
@@ -32,8 +27,6 @@ from knowformer.graph.traversal import UNREACHED
 from knowformer.seeding import derive_seed
 
 NUM_DRAWS = 5  # of random evidence
-
-AsksFor = Literal["head", "tail"]
 
 
 class Explainer:

@@ -15,8 +15,8 @@ from knowformer.interfaces.commands import (
     import_data,
     train,
 )
-from knowformer.interfaces.console import out
 from knowformer.interfaces.entry import run_app
+from knowformer.interfaces.help import HELP_OPTIONS, PlainCommand
 from knowformer.interfaces.plugins import PluginGroup
 
 app = typer.Typer(
@@ -24,13 +24,14 @@ app = typer.Typer(
     help="Reason over knowledge graphs: train a KnowFormer, evaluate it, ask it questions.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+    context_settings={"help_option_names": list(HELP_OPTIONS)},
 )
 
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        out.print(f"knowformer {__version__}", highlight=False)
+        typer.echo(f"knowformer {__version__}")
         raise typer.Exit
 
 
@@ -45,13 +46,17 @@ def _common(
     del version  # handled by its callback
 
 
-app.command("train")(train.command)
-app.command("evaluate")(evaluate.command)
-app.command("answer")(answer.command)
-app.command("explain")(explain.command)
-app.command("calibrate")(calibrate.command)
-app.command("import")(import_data.command)
-app.command("audit")(audit.command)
+COMMANDS = {
+    "train": train.command,
+    "evaluate": evaluate.command,
+    "answer": answer.command,
+    "explain": explain.command,
+    "calibrate": calibrate.command,
+    "import": import_data.command,
+    "audit": audit.command,
+}
+for name, command in COMMANDS.items():
+    app.command(name, cls=PlainCommand)(command)
 app.add_typer(datasets.app, name="datasets")
 
 

@@ -15,8 +15,12 @@ out = Console(emoji=False)
 err = Console(stderr=True, emoji=False)
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder made by 'train'.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-ThreadsOption = Annotated[int, typer.Option(min=0, help="CPU threads; 0 takes all cores.")]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print JSON instead of a table; errors too.")
+]
+ThreadsOption = Annotated[
+    int, typer.Option(min=0, metavar="N", help="CPU threads; 0 takes all cores.")
+]
 GraphOption = Annotated[
     str | None,
     typer.Option(
@@ -40,6 +44,12 @@ def print_line(text: str) -> None:
 def print_note(text: str) -> None:
     """Prints a remark to standard error, as it is."""
     err.print(f"note: {text}", markup=False, highlight=False, soft_wrap=True)
+
+
+def print_error(sentence: str) -> None:
+    """Prints what went wrong to standard error, however quiet the command is."""
+    err.quiet = False
+    err.print(f"error: {sentence}", style="red", markup=False, highlight=False, soft_wrap=True)
 
 
 def print_json(content: Any) -> None:

@@ -22,15 +22,20 @@ FLAGS = {
     "quote": "--quote",
     "resume": "--resume",
     "skip_bad": "--skip-bad",
+    "start_from": "--from",
     "test": "--test",
     "time": "--temporal",
     "valid": "--valid",
+}
+SETTINGS = {
+    "training.max_epochs": "--max-epochs",
+    "training.max_minutes": "--max-minutes",
 }
 COMMANDS = {
     r"catalog\.entries\(\)": "datasets",
     r"import_files\(\)": "import",
     r"train\(\)": "train",
-    r"train\(None, '(.+)', resume=True\)": "train --resume --out",
+    r"train\(None, '(.+)', resume=True\)": "train --resume",
     r"Reasoner\.from_pretrained\('(.+)'\)\.calibrate\(\)": "calibrate",
 }
 _CODE = re.compile(r"`([^`]+)`")
@@ -44,6 +49,8 @@ def as_typed(text: str) -> str:
 
 
 def _typed(code: str) -> str | None:
+    if code in SETTINGS:
+        return SETTINGS[code]
     parameter = _PARAMETER.fullmatch(code)
     if parameter and parameter[1] in FLAGS:
         return " ".join(filter(None, [FLAGS[parameter[1]], parameter[2]]))

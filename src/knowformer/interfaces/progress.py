@@ -1,10 +1,11 @@
-"""Progress reporting: a live line on a terminal, plain lines now and then elsewhere."""
+"""Progress: a live line on a terminal, a plain line every half a minute elsewhere."""
 
+import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
 from rich.progress import (
@@ -12,43 +13,75 @@ from rich.progress import (
     DownloadColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     TaskID,
     TextColumn,
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
 
-from knowformer.training.events import Event, PlanEvent, TrainingEvent, ValidationEvent
+if TYPE_CHECKING:
+    from knowformer.training.events import (
+        Event,
+        PlanEvent,
+        TrainingEvent,
+        ValidationEvent,
+        WorkEvent,
+    )
 
-PLAIN_LINE_SECONDS = 15.0
+PLAIN_LINE_SECONDS = 30.0
 
 
-class TrainingDisplay:
-    """Shows loss, queries a second, time left and validation MRR while a run goes on."""
+class PlainLines:
+    """Where there is no terminal, says every half a minute what is being done.
 
-    def __init__(self, console: Console) -> None:
+    From a thread of its own: what takes longest is what reports nothing in between.
+    """
+
+    def __init__(self, console: Console, describe: Callable[[], str]) -> None:
+        """Does nothing before ``start``.
+
+        Args:
+            console: to print on.
+            describe: returns the line.
+        """
         self._console = console
-        self._validation = "-"
-        self._record = 0.0
-        self._printed_at = 0.0
-        self._progress = Progress(
-            TextColumn("epoch {task.fields[epoch]}"),
-            BarColumn(bar_width=28),
-            TextColumn("{task.percentage:>3.0f}%"),
-            TextColumn("loss {task.fields[loss]}"),
-            TextColumn("{task.fields[speed]} queries/s"),
-            TextColumn("valid MRR {task.fields[validation]}"),
-            TextColumn("{task.fields[left]} left"),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._task: TaskID = self._progress.add_task(
-            "train", total=1.0, epoch="0", loss="-", speed="-", validation="-", left="-"
-        )
+        self._describe = describe
+        self._stopped = threading.Event()
+
+    def start(self) -> None:
+        """Begins to print."""
+        if not self._console.is_terminal and not self._console.quiet:
+            threading.Thread(target=self._print, name="progress", daemon=True).start()
+
+    def stop(self) -> None:
+        """Prints no more."""
+        self._stopped.set()
+
+    def _print(self) -> None:
+        while not self._stopped.wait(PLAIN_LINE_SECONDS):
+            self._console.print(self._describe(), markup=False, highlight=False, soft_wrap=True)
+
+
+class _Display:
+    """A live line and the plain lines that stand for it, shown while in a ``with`` block."""
+
+    def __init__(self, console: Console, *columns: ProgressColumn) -> None:
+        self._console = console
+        self._started = time.monotonic()
+        self._live = _live(console, *columns)
+        self._lines = PlainLines(console, lambda: f"{self.describe()}  {self._passed()}")
+
+    def describe(self) -> str:
+        """Returns what is being done."""
+        raise NotImplementedError
+
+    def _passed(self) -> str:
+        return f"after {_clock(time.monotonic() - self._started)}"
 
     def __enter__(self) -> Self:
-        self._progress.start()
+        self._live.start()
+        self._lines.start()
         return self
 
     def __exit__(
@@ -57,20 +90,50 @@ class TrainingDisplay:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._progress.stop()
+        self._lines.stop()
+        self._live.stop()
 
-    def __call__(self, event: Event) -> None:
+
+class TrainingDisplay(_Display):
+    """Shows what a run is at: how far it is, its loss, its speed, and the time left."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(
+            console,
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=28),
+            TextColumn("{task.fields[status]}"),
+        )
+        self._doing = "starting"
+        self._doing_since = self._started
+        self._status = ""
+        self._validation = "-"
+        self._record = 0.0
+        self._task: TaskID = self._live.add_task(self._doing, total=1.0, status="")
+
+    def __call__(self, event: "Event") -> None:
         """Takes an event of training."""
         if event["kind"] == "plan":
             self._show_plan(event)
-        elif event["kind"] == "calibration":
-            self._progress.update(self._task, completed=event["done"] / event["total"], left="-")
+        elif event["kind"] == "work":
+            self._show_work(event)
         elif event["kind"] == "validation":
             self._show_validation(event)
         else:
             self._show_training(event)
 
-    def _show_plan(self, event: PlanEvent) -> None:
+    def describe(self) -> str:
+        """Returns what the run is at."""
+        return f"{self._doing}  {self._status}".rstrip()
+
+    def _show(self, doing: str, completed: float, status: str) -> None:
+        if doing != self._doing:
+            self._doing, self._doing_since = doing, time.monotonic()
+        self._status = status
+        percent = f"{completed:4.0%} {status}" if completed else status
+        self._live.update(self._task, description=doing, completed=completed, status=percent)
+
+    def _show_plan(self, event: "PlanEvent") -> None:
         free, seen, entities = event["available_bytes"], event["num_seen"], event["num_entities"]
         view = "" if seen == entities else f"a query sees {seen:,} of {entities:,} entities; "
         self._console.print(
@@ -91,7 +154,16 @@ class TrainingDisplay:
                 soft_wrap=True,
             )
 
-    def _show_validation(self, event: ValidationEvent) -> None:
+    def _show_work(self, event: "WorkEvent") -> None:
+        done, total = event["done"], event["total"]
+        if not total:
+            self._show(event["doing"], 0.0, "")
+            return
+        since = self._doing_since if event["doing"] == self._doing else time.monotonic()
+        left = (time.monotonic() - since) * (total - done) / max(1, done)
+        self._show(event["doing"], done / total, f"{done:,} of {total:,}{_left(left)}")
+
+    def _show_validation(self, event: "ValidationEvent") -> None:
         self._validation = f"{event['valid_mrr']:.3f}"
         mark = "  [bold green]kept[/]" if event["best"] else ""
         if event["best"] and event["valid_mrr"] < self._record:
@@ -104,80 +176,66 @@ class TrainingDisplay:
             f"hits@10 {event['valid_hits@10']:.3f}{mark}",
             highlight=False,
         )
-        self._progress.update(self._task, validation=self._validation)
 
-    def _show_training(self, event: TrainingEvent) -> None:
-        fields = {
-            "epoch": str(event["epoch"] + 1),
-            "loss": f"{event['loss']:.3f}",
-            "speed": f"{event['queries_per_second']:.0f}",
-            "left": _clock(event["seconds_left"]),
-        }
-        self._progress.update(
-            self._task,
-            completed=event["progress"],
-            epoch=fields["epoch"],
-            loss=fields["loss"],
-            speed=fields["speed"],
-            left=fields["left"],
+    def _show_training(self, event: "TrainingEvent") -> None:
+        self._show(
+            "training",
+            event["progress"],
+            f"epoch {event['epoch'] + 1}  loss {event['loss']:.3f}  "
+            f"{event['queries_per_second']:.0f} queries/s  valid MRR {self._validation}"
+            f"{_left(event['seconds_left'])}",
         )
-        now = time.monotonic()
-        if not self._console.is_terminal and now - self._printed_at > PLAIN_LINE_SECONDS:
-            self._printed_at = now
-            self._console.print(
-                f"epoch {fields['epoch']:>3}  {_clock(event['elapsed_seconds'])}  "
-                f"loss {fields['loss']}  {fields['speed']} queries/s  {fields['left']} left",
-                highlight=False,
-            )
+
+
+class Counting(_Display):
+    """Shows work that is counted."""
+
+    def __init__(self, console: Console, what: str) -> None:
+        super().__init__(
+            console,
+            TextColumn(what),
+            BarColumn(bar_width=28),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+        )
+        self._what = what
+        self._count = ""
+        self._task = self._live.add_task(what, total=None)
+
+    def describe(self) -> str:
+        """Returns what is being done, and how much of it is done."""
+        return f"{self._what} {self._count}".rstrip()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Takes how much is done, and how much there is."""
+        self._count = f"{done:,} of {total:,}"
+        self._live.update(self._task, completed=done, total=total)
+
+
+def _live(console: Console, *columns: ProgressColumn) -> Progress:
+    """A live line; nothing where there is no terminal or nobody wants it."""
+    hidden = not console.is_terminal or console.quiet
+    return Progress(*columns, console=console, transient=True, disable=hidden)
 
 
 def counting_progress(console: Console, what: str) -> Progress:
     """A bar for work that is counted; nothing where there is no terminal."""
-    return Progress(
+    return _live(
+        console,
         TextColumn(what),
         BarColumn(bar_width=28),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
     )
-
-
-class Counting:
-    """A bar for work that is counted, or a plain line now and then where there is no terminal."""
-
-    def __init__(self, console: Console, what: str) -> None:
-        self._console = console
-        self._what = what
-        self._bar = counting_progress(console, what)
-        self._task = self._bar.add_task(what, total=None)
-        self._started = self._printed_at = time.monotonic()
-
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
-
-    def __call__(self, done: int, total: int) -> None:
-        """Takes how much is done, and how much there is."""
-        self._bar.update(self._task, completed=done, total=total)
-        now = time.monotonic()
-        if not self._console.is_terminal and now - self._printed_at > PLAIN_LINE_SECONDS:
-            self._printed_at = now
-            passed = _clock(now - self._started)
-            self._console.print(f"{self._what} {done:,}/{total:,}  {passed}", highlight=False)
 
 
 def _counted(number: int, what: str) -> str:
     return f"{number} {what}" + ("" if number == 1 else "s")
+
+
+def _left(seconds: float) -> str:
+    """Returns the time left; nothing rather than none, as long as work goes on."""
+    return f"  {_clock(seconds)} left" if seconds >= 0.5 else ""
 
 
 def _clock(seconds: float) -> str:
@@ -189,17 +247,23 @@ def _clock(seconds: float) -> str:
 @contextmanager
 def import_progress(console: Console) -> Generator[Callable[[str, int, int], None]]:
     """Yields a function to be called with what is being done, and bytes read so far and in all."""
-    with Progress(
+    columns = (
         TextColumn("{task.description:5}"),
         BarColumn(bar_width=28),
         DownloadColumn(),
         TransferSpeedColumn(),
         TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as progress:
-        task = progress.add_task("read", total=None)
-        yield lambda what, done, total: progress.update(
-            task, description=what, completed=done, total=total
-        )
+    )
+    with _live(console, *columns) as progress:
+        task, line = progress.add_task("read", total=None), ["read"]
+
+        def tell(what: str, done: int, total: int) -> None:
+            progress.update(task, description=what, completed=done, total=total)
+            line[0] = f"{what}  {100 * done / max(1, total):.0f}%"
+
+        lines = PlainLines(console, lambda: line[0])
+        lines.start()
+        try:
+            yield tell
+        finally:
+            lines.stop()

@@ -4,10 +4,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from knowformer.choices import PresetName
 from knowformer.kernels.interface import Similarity
 from knowformer.views.settings import ViewSettings
-
-PresetName = Literal["released", "paper"]
 
 
 class ModelConfig(BaseModel):

@@ -11,6 +11,7 @@ calibration.json        scores to probabilities, if there were enough validation
 events.jsonl            the record of training
 learning_curve.png      its picture
 checkpoint.safetensors  what a resumed training goes on from
+initial.safetensors     weights that training started from, if they are another run's
 """
 
 import hashlib
@@ -27,10 +28,12 @@ from typing import Any, cast, get_args
 import torch
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
+from torch import Tensor
 
 from knowformer.calibration.calibration import FORMAT_VERSION as CALIBRATION_VERSION
 from knowformer.calibration.calibration import Calibration
-from knowformer.data.dataset import SPLIT_NAMES, Dataset, Split, SplitName
+from knowformer.choices import SplitName
+from knowformer.data.dataset import SPLIT_NAMES, Dataset, Split
 from knowformer.data.labels import Labels
 from knowformer.errors import BundleError, ConfigError, StorageError
 from knowformer.graph.inverse import num_with_inverses
@@ -48,6 +51,8 @@ _logger = logging.getLogger(__name__)
 
 FORMAT_VERSION = 1
 LOCK_FILE = ".training.lock"
+CHECKPOINT_FILE = "checkpoint.safetensors"
+INITIAL_FILE = "initial.safetensors"
 LINK = "link_function"  # in the metadata of model.safetensors
 NUM_SETTINGS = re.compile(r"# (\d+) settings\n")
 """First line of config.toml: fewer than that, and the file was cut off."""
@@ -76,6 +81,14 @@ class Bundle:
     link: LinkFunction
     """How the model's scores become its probabilities."""
     calibration: Calibration | None = None
+
+
+@dataclass(frozen=True)
+class InitialWeights:
+    """Weights that a run starts from, and the run that they are of."""
+
+    run: Path
+    weights: dict[str, Tensor]
 
 
 def holds_run(folder: Path) -> bool:
@@ -116,8 +129,16 @@ def sole_trainer(folder: Path) -> Generator[None]:
         lock.release()
 
 
-def start_run(folder: Path, config: RunConfig, dataset: Dataset) -> None:
+def start_run(
+    folder: Path, config: RunConfig, dataset: Dataset, *, initial: InitialWeights | None = None
+) -> None:
     """Writes what is known before training: settings, data set and environment.
+
+    Args:
+        folder: the run folder.
+        config: the settings.
+        dataset: the data set.
+        initial: weights to start from, if they are another run's.
 
     Raises:
         BundleError: the folder holds a run already; nothing is overwritten.
@@ -146,10 +167,23 @@ def start_run(folder: Path, config: RunConfig, dataset: Dataset) -> None:
         write_tensors(folder / "facts.safetensors", compact)
         write_text(folder / "dataset.json", json.dumps(names.model_dump(), ensure_ascii=False))
         write_json(folder / "environment.json", describe_environment())
-        # Last: a folder with settings is a folder with a run.
-        settings = to_toml(config)
-        number = _num_settings(tomllib.loads(settings))
-        write_text(folder / "config.toml", f"# {number} settings\n{settings}")
+        if initial is not None:
+            origin = {"run": str(initial.run), "weights_sha256": weights_sha256(initial.run)}
+            write_tensors(folder / INITIAL_FILE, initial.weights, origin)
+        save_config(folder, config)  # last: a folder with settings is a folder with a run
+
+
+def save_config(folder: Path, config: RunConfig) -> None:
+    """Writes a run's settings."""
+    settings = to_toml(config)
+    number = _num_settings(tomllib.loads(settings))
+    write_text(folder / "config.toml", f"# {number} settings\n{settings}")
+
+
+def load_initial_weights(folder: Path) -> dict[str, Tensor] | None:
+    """Loads the weights that a run starts from; None if it starts at random."""
+    path = folder / INITIAL_FILE
+    return read_tensors(path)[0] if path.exists() else None
 
 
 @contextmanager
@@ -159,7 +193,7 @@ def _all_or_nothing(folder: Path) -> Generator[None]:
     try:
         yield
     except StorageError:
-        for name in ("facts.safetensors", "dataset.json", "environment.json"):
+        for name in ("facts.safetensors", "dataset.json", "environment.json", INITIAL_FILE):
             with suppress(OSError):
                 (folder / name).unlink()
         if is_new:
@@ -241,7 +275,7 @@ def load_bundle(folder: Path) -> Bundle:
 
 def save_calibration(folder: Path, calibration: Calibration) -> Calibration:
     """Writes a calibration, tied to the weights that it was fitted for."""
-    tied = calibration.model_copy(update={"weights_sha256": _weights_sha256(folder)})
+    tied = calibration.model_copy(update={"weights_sha256": weights_sha256(folder)})
     write_json(folder / "calibration.json", tied.model_dump(mode="json", by_alias=True))
     return tied
 
@@ -267,13 +301,14 @@ def load_calibration(folder: Path) -> Calibration | None:
             f"Expected format {CALIBRATION_VERSION} or older in {path}, got "
             f"{calibration.format_version}. Update knowformer."
         )
-    if calibration.weights_sha256 != _weights_sha256(folder):
+    if calibration.weights_sha256 != weights_sha256(folder):
         _logger.warning("%s was fitted for other weights and is not used. %s", path, remedy)
         return None
     return calibration
 
 
-def _weights_sha256(folder: Path) -> str:
+def weights_sha256(folder: Path) -> str:
+    """Returns the checksum of a run's weights."""
     with (folder / "model.safetensors").open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

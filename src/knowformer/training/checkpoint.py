@@ -30,7 +30,13 @@ class Counters:
     """Of the whole graph; 0 in checkpoints from before it was recorded."""
     elapsed_seconds: float = 0.0
     finished: bool = False
+    part_step: int = 0
+    """Steps before the current part: a run that is trained further has a schedule for each part."""
+    part_seconds: float = 0.0
+    """Seconds before its first step."""
     # Selection
+    num_valid_facts: int = 0
+    """Validation facts that a time budget allows; 0: as many as the settings say."""
     best_mrr: float = -1.0
     """Of the best checkpoint, which may be slightly below the record."""
     best_step: int = 0
@@ -51,6 +57,12 @@ class Counters:
         if not self.steps_per_epoch:
             return float(self.epoch)
         return self.step / self.steps_per_epoch
+
+    def begin_part(self) -> None:
+        """Lets a finished run be trained further: limits, schedule and patience start here."""
+        self.finished = False
+        self.part_step, self.part_seconds = self.step, self.elapsed_seconds
+        self.validations_since_record = 0
 
 
 def save_checkpoint(
@@ -116,6 +128,12 @@ def read_counters(path: Path) -> Counters:
         BundleError: the file is missing or broken.
     """
     return _parse_counters(path, read_metadata(path))
+
+
+def write_counters(path: Path, counters: Counters) -> None:
+    """Replaces the counters of a checkpoint, atomically."""
+    tensors, metadata = read_tensors(path)
+    write_tensors(path, tensors, metadata | {"counters": json.dumps(asdict(counters))})
 
 
 def _parse_counters(path: Path, metadata: dict[str, str]) -> Counters:

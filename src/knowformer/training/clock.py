@@ -16,9 +16,9 @@ class Clock:
         self._now = now
         self._start = now()
 
-    def set(self, elapsed: float) -> None:
-        """Goes on from the seconds that an earlier process took."""
-        self._start = self._now() - elapsed
+    def add(self, seconds: float) -> None:
+        """Counts the seconds that earlier processes took."""
+        self._start -= seconds
 
     def elapsed(self) -> float:
         """Returns the seconds so far."""

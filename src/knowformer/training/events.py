@@ -3,7 +3,7 @@
     plan         memory and time that the run will take; reported, not recorded
     training     loss and speed since the last such line
     validation   metrics of the validation facts, and whether this is the best checkpoint so far
-    calibration  progress of the calibration after training; reported, not recorded
+    work         anything else that takes time, and how far it is; reported, not recorded
 
 Events are plain dictionaries: their keys are those of the JSON lines.
 """
@@ -29,6 +29,7 @@ class TrainingEvent(TypedDict):
     progress: float
     """Fraction of the run that is done."""
     seconds_left: float
+    """Of the whole run, with what follows training."""
     elapsed_seconds: float
 
 
@@ -65,16 +66,26 @@ class PlanEvent(TypedDict):
     """Of these, by each query."""
 
 
-class CalibrationEvent(TypedDict):
-    """Queries scored for the calibration."""
+Work = Literal["reading", "preparing", "validating", "calibrating", "writing"]
 
-    kind: Literal["calibration"]
+
+class WorkEvent(TypedDict):
+    """What a run does besides training."""
+
+    kind: Literal["work"]
+    doing: Work
     done: int
     total: int
+    """0: not known."""
 
 
 RecordedEvent = TrainingEvent | ValidationEvent
-Event = RecordedEvent | PlanEvent | CalibrationEvent
+Event = RecordedEvent | PlanEvent | WorkEvent
+
+
+def work_event(doing: Work, done: int = 0, total: int = 0) -> WorkEvent:
+    """Returns the event that says what is being done, and how far it is."""
+    return {"kind": "work", "doing": doing, "done": done, "total": total}
 
 
 class EventLog:

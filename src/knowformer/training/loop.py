@@ -5,10 +5,14 @@ same bits as one that was left alone (given the same settings and no time budget
 threads.
 """
 
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from knowformer.data.dataset import TrainingSplits
+from jaxtyping import Float
+from torch import Tensor
+
+from knowformer.data.dataset import Split, TrainingSplits
 from knowformer.evaluation.evaluate import rank_split
 from knowformer.evaluation.metrics import rank_metrics
 from knowformer.graph.inverse import num_with_inverses
@@ -18,11 +22,13 @@ from knowformer.queries.query import QueryBatch
 from knowformer.scoring.scorer import Scorer
 from knowformer.seeding import generator
 from knowformer.system.environment import available_memory
+from knowformer.system.interrupts import delayed_interrupt
 from knowformer.system.workers import shared_workers, torch_on_one_core
+from knowformer.training.budget import Budget
 from knowformer.training.checkpoint import Counters, load_checkpoint, save_checkpoint
 from knowformer.training.clock import Clock
 from knowformer.training.config import RunConfig
-from knowformer.training.events import Event, ValidationEvent
+from knowformer.training.events import Event, ValidationEvent, work_event
 from knowformer.training.optimizer import build_optimizer
 from knowformer.training.plan import FORWARD_COST, Plan, choose_batch_size, predicted_memory
 from knowformer.training.recorder import Recorder
@@ -34,6 +40,9 @@ from knowformer.training.step import TrainingStep
 from knowformer.training.validation import sample_validation
 
 LOG_EVERY_SECONDS = 2.0
+PROBE_FACTS = 4  # validation facts that tell how long a question takes
+
+_logger = logging.getLogger(__name__)
 
 OnValidation = Callable[[KnowFormer, ValidationEvent], None]
 
@@ -51,6 +60,8 @@ class Trainer:
         on_best: OnValidation | None = None,
         on_validated: OnValidation | None = None,
         clock: Clock | None = None,
+        questions_after: int = 0,
+        weights: Mapping[str, Tensor] | None = None,
     ) -> None:
         """Prepares a run.
 
@@ -62,7 +73,9 @@ class Trainer:
             on_event: called with each event after it is recorded.
             on_best: called with the model whenever it is the best checkpoint so far.
             on_validated: called with the model after every validation.
-            clock: source of wall time.
+            clock: source of wall time; the budget in minutes counts from its start.
+            questions_after: that will be scored after training, which the budget keeps time for.
+            weights: to start from, instead of random ones.
         """
         training, graph = config.training, splits.train.graph
         self.splits = splits
@@ -71,6 +84,8 @@ class Trainer:
             config.model, num_with_inverses(len(graph.relations)), backend=config.backend
         )
         initialize(self.model, generator=generator(config.seed, "init"))
+        if weights is not None:
+            self.model.load_state_dict(dict(weights))
         self.batch_size = training.batch_size or choose_batch_size(config, graph)
         self.epochs = TrainingEpochs(
             splits.train,
@@ -80,10 +95,11 @@ class Trainer:
         )
         self.counters = Counters(steps_per_epoch=len(self.epochs))
         self.clock = clock or Clock()
+        self.budget = Budget(training.max_minutes, self.clock, questions_after=questions_after)
         self.schedule = Schedule(
             training,
             self.counters,
-            self.clock,
+            self.budget,
             steps_per_epoch=len(self.epochs),
             whole_graph_cost=self.epochs.whole_graph_cost,
         )
@@ -100,29 +116,43 @@ class Trainer:
         self._on_best = on_best
         self._on_validated = on_validated
         self._saved_at = 0.0
+        self._is_prepared = False
+
+    @torch_on_one_core()
+    def prepare(self, *, resume: bool = False) -> None:
+        """Restores the last checkpoint, if asked to, and chooses the facts that select weights."""
+        if resume:
+            self._restore()
+        self.clock.add(self.counters.elapsed_seconds)
+        self._saved_at = self.clock.elapsed()
+        self._choose_validation_facts()
+        self._is_prepared = True
 
     @torch_on_one_core()
     def run(self, *, resume: bool = False) -> KnowFormer:
-        """Trains to the end and returns the model with the weights of the best checkpoint."""
-        counters, schedule = self.counters, self.schedule
-        if resume:
-            self._restore()
-        self.clock.set(counters.elapsed_seconds)
-        self._saved_at = counters.elapsed_seconds
+        """Trains to the end and returns the model with the weights of the best checkpoint.
+
+        Args:
+            resume: from the last checkpoint, unless ``prepare`` was told.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C was pressed; what was trained is in the checkpoint.
+        """
+        if not self._is_prepared:
+            self.prepare(resume=resume)
+        counters = self.counters
+        if counters.step == counters.part_step:
+            counters.part_seconds = self.clock.elapsed()  # schedules begin with the first step
         recorder = Recorder(
             self._folder / "events.jsonl", counters, self.clock, on_event=self._on_event
         )
-        for seen in schedule.steps(self.epochs, self._see_ahead, seed=self.config.seed):
-            loss = self.step(seen)
-            schedule.advance()
-            recorder.add_step(loss, len(seen.batch))
-            due = schedule.is_validation_due()
-            if due or recorder.seconds_pending >= LOG_EVERY_SECONDS:
-                self._record_training(recorder)
-            if due:
-                self._validate(recorder)
-            if due or self._is_checkpoint_due():
-                self._save()
+        steps = self.schedule.steps(self.epochs, self._see_ahead, seed=self.config.seed)
+        with delayed_interrupt() as is_interrupted:
+            for seen in steps:
+                self._take_step(seen, recorder)
+                if is_interrupted():
+                    self._save()
+                    raise KeyboardInterrupt
         if not counters.finished:
             if counters.validated_step != counters.step:
                 self._validate(recorder)
@@ -131,9 +161,29 @@ class Trainer:
         self.model.load_state_dict(self.selection.best_weights)
         return self.model
 
+    def _take_step(self, seen: SeenBatch, recorder: Recorder) -> None:
+        """Takes a step, and records, validates and saves when it is time to."""
+        started = self.clock.elapsed()
+        loss = self.step(seen)
+        self.budget.measured_step(self.clock.elapsed() - started)
+        self.schedule.advance()
+        recorder.add_step(loss, len(seen.batch))
+        due = self.schedule.is_validation_due()
+        if due or recorder.seconds_pending >= LOG_EVERY_SECONDS:
+            self._record_training(recorder)
+        if due:
+            self._validate(recorder)
+        if due or self._is_checkpoint_due():
+            self._save()
+
     def step(self, seen: SeenBatch) -> float:
         """Updates the weights once and returns the loss before."""
-        return self._step(seen, step=self.counters.step, progress=self.schedule.progress())
+        return self._step(
+            seen,
+            step=self.counters.step,
+            progress=self.schedule.progress(),
+            schedule_start=self.counters.part_step,
+        )
 
     def see(self, graph: TrainingGraph, batch: QueryBatch) -> SeenBatch:
         """Returns what the queries of the next step see."""
@@ -156,13 +206,49 @@ class Trainer:
             epoch=self.schedule.epoch,
             learning_rate=self._step.learning_rate,
             progress=self.schedule.progress(),
+            seconds_left=self.schedule.seconds_left(),
         )
+
+    def _choose_validation_facts(self) -> None:
+        """Takes as many validation facts as the budget allows, the same ones in every process."""
+        counters = self.counters
+        if self.budget.is_limited and not counters.finished:
+            few = sample_validation(self.splits.valid, self.config, limit=PROBE_FACTS)
+            for _ in range(2):  # the first one compiles
+                started = self.clock.elapsed()
+                _, num_queries = self._rank(few)
+                self.budget.measured_queries(self.clock.elapsed() - started, num_queries)
+            if counters.validated_step < 0:  # later ones are compared with the first, fact by fact
+                counters.num_valid_facts = self.budget.affordable_facts(len(self.valid.facts))
+        if counters.num_valid_facts:
+            wanted = len(self.valid.facts)
+            limit = counters.num_valid_facts
+            self.valid = sample_validation(self.splits.valid, self.config, limit=limit)
+            if len(self.valid.facts) < wanted:
+                _logger.info(
+                    "Validations ask for %d of %d facts, to keep within `training.max_minutes`.",
+                    len(self.valid.facts),
+                    wanted,
+                )
+        self.budget.expect_validation(len(self.valid.facts))
+
+    def _rank(self, split: Split) -> tuple[Float[Tensor, " F"], int]:
+        """Returns the ranks of a split's facts, and how many queries they took."""
+        config = self.config
+        scorer = Scorer(self._step.ema, split.graph, seed=config.seed, threads=config.threads)
+
+        def tell(done: int, total: int) -> None:
+            if self._on_event is not None:
+                self._on_event(work_event("validating", done, total))
+
+        ranks, _, num_queries = rank_split(scorer, split, progress=tell)
+        return ranks.realistic, num_queries
 
     def _validate(self, recorder: Recorder) -> None:
         """Ranks the validation facts and selects the best checkpoint."""
-        model, config = self._step.ema, self.config
-        scorer = Scorer(model, self.valid.graph, seed=config.seed, threads=config.threads)
-        ranks = rank_split(scorer, self.valid)[0].realistic
+        model, started = self._step.ema, self.clock.elapsed()
+        ranks, num_queries = self._rank(self.valid)
+        self.budget.measured_validation(self.clock.elapsed() - started, num_queries)
         is_best = self.selection.add(ranks, model.state_dict())
         event = recorder.record_validation(
             rank_metrics(ranks), epoch=self.schedule.epoch, is_best=is_best
@@ -181,9 +267,10 @@ class Trainer:
         others = {"best": self.selection.best_weights}
         if self._step.ema is not self.model:
             others["average"] = self._step.ema.state_dict()
-        path = self._folder / "checkpoint.safetensors"
+        path, started = self._folder / "checkpoint.safetensors", self.clock.elapsed()
         save_checkpoint(path, self.model, self._optimizer, others, self.counters)
         self._saved_at = self.clock.elapsed()
+        self.budget.measured_saving(self._saved_at - started)
 
     def _restore(self) -> None:
         path = self._folder / "checkpoint.safetensors"

@@ -45,7 +45,9 @@ class Recorder:
         self._counters.recent_losses.append(loss)
         self._num_queries += num_queries
 
-    def record_training(self, *, epoch: int, learning_rate: float, progress: float) -> None:
+    def record_training(
+        self, *, epoch: int, learning_rate: float, progress: float, seconds_left: float
+    ) -> None:
         """Records the mean loss and the speed of the steps since the last such event."""
         losses, elapsed = self._counters.recent_losses, self._clock.elapsed()
         self._record(
@@ -57,7 +59,7 @@ class Recorder:
                 "queries_per_second": self._num_queries / max(self.seconds_pending, 1e-9),
                 "learning_rate": learning_rate,
                 "progress": progress,
-                "seconds_left": elapsed * (1.0 - progress) / max(progress, 1e-9),
+                "seconds_left": seconds_left,
                 "elapsed_seconds": round(elapsed, 3),
             }
         )

@@ -4,6 +4,8 @@ Work is counted in steps on a partition. A step costs as much as its graph has e
 the whole graph counts ``whole_graph_cost`` times. A run on partitions spends the last
 ``whole_graph_share`` of its work on the whole graph; progress, learning rate and validations follow
 the work, not the number of steps.
+
+A finished run may be trained further. The extra part has a schedule of its own, from 0 to 1.
 """
 
 import math
@@ -12,8 +14,8 @@ from typing import TypeVar
 
 from knowformer.queries.query import QueryBatch
 from knowformer.seeding import generator
+from knowformer.training.budget import Budget
 from knowformer.training.checkpoint import Counters
-from knowformer.training.clock import Clock
 from knowformer.training.config import TrainingConfig
 from knowformer.training.sampling.epochs import TrainingEpochs, TrainingGraph
 
@@ -28,7 +30,7 @@ class Schedule:
         self,
         config: TrainingConfig,
         counters: Counters,
-        clock: Clock,
+        budget: Budget,
         *,
         steps_per_epoch: int,
         whole_graph_cost: float = 1.0,
@@ -36,15 +38,15 @@ class Schedule:
         """Plans a run.
 
         Args:
-            config: gives the limits: epochs, minutes, patience.
+            config: gives the limits: epochs, patience.
             counters: the run's.
-            clock: the run's.
+            budget: gives the limit in minutes.
             steps_per_epoch: of an epoch on the whole graph.
             whole_graph_cost: cost of a step on the whole graph relative to one on a partition.
         """
         self._config = config
         self._counters = counters
-        self._clock = clock
+        self._budget = budget
         self._steps_per_epoch = steps_per_epoch
         self._num_steps = math.ceil(config.max_epochs * steps_per_epoch)
         self._whole_graph_cost = whole_graph_cost
@@ -90,9 +92,12 @@ class Schedule:
     def progress(self) -> float:
         """Returns the fraction of the run that is done, by work or minutes, whichever is more."""
         done = self.work_done(self._counters.step)
-        if self._config.max_minutes is not None:
-            done = max(done, self._clock.elapsed() / (60.0 * self._config.max_minutes))
-        return min(done, 1.0)
+        return min(max(done, self._budget.progress(self._counters.part_seconds)), 1.0)
+
+    def seconds_left(self) -> float:
+        """Predicts the seconds to the end of the run, with what follows training."""
+        counters = self._counters
+        return self._budget.seconds_left(self.work_done(counters.step), counters.part_seconds)
 
     def is_over(self) -> bool:
         """Returns whether work, minutes or patience are exhausted, or the run has finished."""
@@ -103,10 +108,11 @@ class Schedule:
     def is_validation_due(self) -> bool:
         """Returns whether to validate after the last step: at even intervals of work."""
         step = self._counters.step
-        return self._validations_due(step) > self._validations_due(step - 1)
+        is_due = self._validations_due(step) > self._validations_due(step - 1)
+        return is_due and self._budget.allows_validation()
 
     def _validations_due(self, step: int) -> int:
-        epochs = self.work_done(step) * self._num_steps / self._steps_per_epoch
+        epochs = self.work_done(step) * self._part_steps / self._steps_per_epoch
         return math.floor(epochs * self._config.validations_per_epoch + 1e-9)
 
     @property
@@ -114,22 +120,30 @@ class Schedule:
         """The epoch of the last step, from 0, counted in steps."""
         return max(math.ceil(self._counters.epochs_done) - 1, 0)
 
+    @property
+    def _part_steps(self) -> int:
+        """Steps of the current part."""
+        return self._num_steps - self._counters.part_step
+
     def work_done(self, step: int) -> float:
-        """Returns the fraction of the run's work that is done after a step."""
-        on_whole = self._steps_on_whole_graph()
+        """Returns the fraction of the current part's work that is done after a step of the run."""
+        on_whole, num_steps = self._steps_on_whole_graph(), self._part_steps
+        step -= self._counters.part_step
+        if num_steps <= 0:
+            return 1.0
         if on_whole is None:
-            return step / self._num_steps
-        fraction, on_partitions = self._config.whole_graph_share, self._num_steps - on_whole
+            return step / num_steps
+        fraction, on_partitions = self._config.whole_graph_share, num_steps - on_whole
         if step <= on_partitions and on_partitions:
             return step * ((1.0 - fraction) if on_whole else 1.0) / on_partitions
-        return 1.0 - fraction * (self._num_steps - step) / on_whole
+        return 1.0 - fraction * (num_steps - step) / on_whole
 
     def _steps_on_whole_graph(self) -> int | None:
         """Returns how many steps at the end are on the whole graph; None if all cost the same."""
         fraction, cost = self._config.whole_graph_share, self._whole_graph_cost
         if cost <= 1.0 or not fraction:
             return None
-        return math.floor(self._num_steps * fraction / (cost * (1.0 - fraction) + fraction))
+        return math.floor(self._part_steps * fraction / (cost * (1.0 - fraction) + fraction))
 
     def mean_step_cost(self) -> float:
         """Returns the mean cost of a step, where one on a partition costs 1."""

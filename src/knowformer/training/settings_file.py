@@ -9,8 +9,9 @@ from typing import Any, cast
 import tomli_w
 from pydantic import BaseModel, ValidationError
 
+from knowformer.choices import PresetName
 from knowformer.errors import ConfigError, suggest
-from knowformer.model.config import PRESETS, PresetName
+from knowformer.model.config import PRESETS
 from knowformer.training.config import RunConfig
 
 RECOMMENDED_FILE = Path(__file__).with_name("recommended.toml")

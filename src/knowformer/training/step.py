@@ -74,13 +74,16 @@ class TrainingStep:
             hide=training.hide, edge_dropout=training.edge_dropout, generator=random,
         )  # fmt: skip
 
-    def __call__(self, seen: SeenBatch, *, step: int, progress: float) -> float:
+    def __call__(
+        self, seen: SeenBatch, *, step: int, progress: float, schedule_start: int = 0
+    ) -> float:
         """Updates the weights once and returns the loss before.
 
         Args:
             seen: the queries, and what they see; if there are none, nothing changes.
             step: number of the step.
             progress: fraction of the run that is done, for the learning rate.
+            schedule_start: the step that the learning rate's warm-up begins with.
 
         Raises:
             NonFiniteLossError: loss or gradient are not finite; the weights are unchanged.
@@ -98,7 +101,7 @@ class TrainingStep:
             raise NonFiniteLossError(
                 step=step, loss=value, batch=batch.describe(), gradient_norm=norm.item()
             )
-        rate = learning_rate(training, step=step, progress=progress)
+        rate = learning_rate(training, step=step - schedule_start, progress=progress)
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         self._optimizer.step()

@@ -6,14 +6,26 @@ from knowformer.seeding import generator
 from knowformer.training.config import RunConfig
 
 
-def sample_validation(split: Split, config: RunConfig) -> Split:
-    """Returns the validation split with the facts that every validation of a run asks."""
-    limit, draw = config.training.max_valid_facts, generator(config.seed, "valid_facts")
-    return sample_facts(split, limit, generator=draw)
+def sample_validation(split: Split, config: RunConfig, *, limit: int | None = None) -> Split:
+    """Returns the validation split with the facts that every validation of a run asks.
+
+    Args:
+        split: the validation split.
+        config: gives the seed, and how many facts at most.
+        limit: another number, where there is little time.
+    """
+    draw = generator(config.seed, "valid_facts")
+    return sample_facts(split, limit or config.training.max_valid_facts, generator=draw)
 
 
-def validation_terms(dataset: Dataset, config: RunConfig) -> str:
-    """Says what sets the validation MRR of a run apart from the MRR of its test facts."""
+def validation_terms(dataset: Dataset, config: RunConfig, *, num_facts: int | None = None) -> str:
+    """Says what sets the validation MRR of a run apart from the MRR of its test facts.
+
+    Args:
+        dataset: the run's.
+        config: its settings.
+        num_facts: that validations asked for, if they are fewer than the settings say.
+    """
     training, terms = config.training, list[str]()
     if training.validation_region or training.validation_relations:
         terms.append("validation asks facts set apart from the training facts")
@@ -24,6 +36,7 @@ def validation_terms(dataset: Dataset, config: RunConfig) -> str:
             "in validation test facts are not filtered out but count as wrong answers, so that "
             "they choose nothing"
         )
-    if len(dataset.valid.facts) > training.max_valid_facts:
-        terms.append(f"validation asks a sample of {training.max_valid_facts:,} facts")
+    num_facts = num_facts or training.max_valid_facts
+    if len(dataset.valid.facts) > num_facts:
+        terms.append(f"validation asks a sample of {num_facts:,} facts")
     return "; ".join(terms)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from knowformer.calibration.sample import BEST, sample_candidates
+from knowformer.calibration import sample as sampling
+from knowformer.calibration.sample import BEST, num_questions, sample_candidates
 from tests.unit.calibration.conftest import NUM_ENTITIES, NUM_RELATIONS, World
 
 
@@ -42,3 +43,20 @@ def test_the_same_seed_takes_the_same_candidates_and_another_one_others(world: W
     )
     assert np.array_equal(first.score, again.score)
     assert not np.array_equal(first.score, other.score)
+
+
+def test_a_sample_that_ends_early_still_stands_for_all_questions(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sampling, "MIN_QUERIES", 20)
+    monkeypatch.setattr(sampling, "queries_at_once", lambda _: 8)
+    split = world.split("test")
+    whole = sample_candidates(world, split, link="softmax", seed=0)
+    some = sample_candidates(
+        world, split, link="softmax", seed=0, is_enough=lambda scored: scored >= 0
+    )
+    assert len(np.unique(some.query)) == 24  # the first batch after which there are enough
+    asked = whole.weight[whole.place == 0].sum()
+    assert some.weight[some.place == 0].sum() == pytest.approx(asked)
+    assert np.array_equal(some.score, whole.score[whole.query < 24])
+    assert len(np.unique(whole.query)) <= num_questions(split)

@@ -2,9 +2,10 @@ from collections.abc import Callable
 
 import pytest
 
+from knowformer.choices import AsksFor
 from knowformer.data.labels import Labels
 from knowformer.errors import VocabularyError
-from knowformer.explanation.explainer import AsksFor, Explainer
+from knowformer.explanation.explainer import Explainer
 from knowformer.explanation.explanation import Explanation
 from knowformer.explanation.find.evidence import EvidenceFinder
 from knowformer.graph.inverse import inverse_of

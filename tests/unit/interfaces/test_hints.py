@@ -15,8 +15,9 @@ import knowformer
 from knowformer import Reasoner, train
 from knowformer.importing import Dialect, ImportOptions, SplitSizes, import_files
 from knowformer.interfaces.cli import app
-from knowformer.interfaces.hints import COMMANDS, FLAGS, NoteFormatter, as_typed
-from knowformer.training.settings_file import build_config
+from knowformer.interfaces.hints import COMMANDS, FLAGS, SETTINGS, NoteFormatter, as_typed
+from knowformer.training.config import RunConfig
+from knowformer.training.settings_file import build_config, flat_settings
 
 LIBRARY = Path(knowformer.__file__).parent
 SPEAKS_COMMAND_LINE = {"interfaces", "reproduction"}
@@ -37,10 +38,11 @@ OPTIONS = {name for name in options(get_command(app)) if name.startswith("--")}
         ("or replace it with `force=True`.", "or replace it with --force."),
         ("Import it with `format='parquet'`.", "Import it with --format parquet."),
         ("Train with `training.hide=links`.", "Train with --set training.hide=links."),
+        ("Give `training.max_epochs` in all.", "Give --max-epochs in all."),
         ("`catalog.entries()` lists all 9.", "`knowformer datasets` lists all 9."),
         (
             "go on: `train(None, 'my run', resume=True)`.",
-            "go on: `knowformer train --resume --out 'my run'`.",
+            "go on: `knowformer train --resume 'my run'`.",
         ),
         ("Fit: `Reasoner.from_pretrained('r').calibrate()`.", "Fit: `knowformer calibrate r`."),
         ("got `anything` else.", "got `anything` else."),
@@ -78,7 +80,8 @@ def test_the_library_does_not_speak_command_line() -> None:
 
 
 def test_every_flag_exists_and_says_what_a_parameter_does() -> None:
-    assert set(FLAGS.values()) <= OPTIONS
+    assert {*FLAGS.values(), *SETTINGS.values()} <= OPTIONS
+    assert SETTINGS.keys() <= flat_settings(RunConfig()).keys()
     options = (ImportOptions, Dialect, SplitSizes)
     callables = (*options, import_files, train, build_config, Reasoner.missing_facts)
     assert set(FLAGS) <= {name for each in callables for name in inspect.signature(each).parameters}

@@ -1,7 +1,8 @@
 import pytest
 from pydantic import ValidationError
 
-from knowformer.model.config import PRESETS, ModelConfig, PresetName
+from knowformer.choices import PresetName
+from knowformer.model.config import PRESETS, ModelConfig
 
 
 def test_heads_must_divide_the_width() -> None:

@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from knowformer.model.config import PRESETS, ModelConfig, PresetName
+from knowformer.choices import PresetName
+from knowformer.model.config import PRESETS, ModelConfig
 from knowformer.model.message_passing import Hop
 
 

@@ -7,9 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from knowformer.choices import PresetName
 from knowformer.data.dataset import Dataset, Split, load_dataset
 from knowformer.errors import BundleError, ConfigError, StorageError
-from knowformer.model.config import PRESETS, PresetName
+from knowformer.model.config import PRESETS
 from knowformer.model.knowformer import KnowFormer, initialize
 from knowformer.runs.folder import (
     holds_run,

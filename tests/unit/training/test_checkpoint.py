@@ -17,6 +17,7 @@ from knowformer.training.checkpoint import (
     load_checkpoint,
     read_counters,
     save_checkpoint,
+    write_counters,
 )
 from knowformer.training.config import TrainingConfig
 from knowformer.training.optimizer import build_optimizer
@@ -135,6 +136,24 @@ def test_weights_of_other_settings_are_refused(tmp_path: Path, family: Knowledge
     save_checkpoint(path, *fresh(family, 0), {}, Counters())
     with pytest.raises(BundleError, match=r"checkpoint\.safetensors"):
         load_checkpoint(path, *fresh(family, 0, hidden_dim=16), Counters())
+
+
+def test_counters_are_replaced_and_the_rest_is_kept(tmp_path: Path, family: KnowledgeGraph) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    model, optimizer = fresh(family, 0)
+    step(model, optimizer, family)
+    save_checkpoint(path, model, optimizer, {}, Counters(step=7, finished=True))
+    before, _ = read_tensors(path)
+    counters = read_counters(path)
+    counters.elapsed_seconds, counters.validations_since_record = 30.0, 2
+    counters.begin_part()
+    write_counters(path, counters)
+    again = read_counters(path)
+    assert (again.finished, again.part_step, again.part_seconds) == (False, 7, 30.0)
+    assert again.validations_since_record == 0
+    after, _ = read_tensors(path)
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
 
 
 def test_counters_are_read_without_a_model(tmp_path: Path, family: KnowledgeGraph) -> None:

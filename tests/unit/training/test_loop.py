@@ -1,5 +1,6 @@
 import inspect
 import math
+import signal
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count, pairwise
@@ -20,7 +21,8 @@ from knowformer.model.knowformer import KnowFormer
 from knowformer.scoring.scorer import Scorer
 from knowformer.storage.tensor_files import read_tensors
 from knowformer.storage.triples_io import NamedTriple
-from knowformer.training import loop
+from knowformer.training import budget, loop
+from knowformer.training.checkpoint import read_counters, write_counters
 from knowformer.training.clock import Clock
 from knowformer.training.config import RunConfig
 from knowformer.training.events import Event, RecordedEvent, ValidationEvent, read_events
@@ -160,7 +162,7 @@ def test_a_run_that_is_stopped_again_and_again_ends_with_the_same_bits(
         seen = count(1)
 
         def stop(event: Event) -> None:
-            if next(seen) == number:
+            if event["kind"] != "work" and next(seen) == number:
                 stopped.append(event)
                 raise Stopped
 
@@ -298,10 +300,78 @@ def test_a_time_budget_ends_the_run(tmp_path: Path, splits: TrainingSplits) -> N
     trainer = Trainer(splits, config_of(max_epochs=10**6, max_minutes=0.01), tmp_path, clock=clock)
     trainer.run()
     assert trainer.counters.finished
-    assert 5 < trainer.counters.step < 60  # 0.6 s; a step looks more than once
+    assert 2 < trainer.counters.step < 60  # 0.6 s; a step looks more than once
     events = read_events(tmp_path / "events.jsonl")
     assert events[-1]["kind"] == "validation"
     assert events[-1]["step"] == trainer.counters.step
+
+
+def test_a_time_budget_asks_for_as_many_validation_facts_as_there_is_time_for(
+    tmp_path: Path, splits: TrainingSplits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budget, "MIN_VALID_FACTS", 1)
+    assert len(splits.valid.facts) > 1
+    ticks = count()
+    clock = Clock(lambda: next(ticks) / 4)  # a question takes long
+    config = config_of(max_epochs=10**6, max_minutes=0.02, validations_per_epoch=100)
+    trainer = Trainer(splits, config, tmp_path, clock=clock)
+    trainer.run()
+    assert trainer.counters.num_valid_facts == 1
+    assert len(trainer.counters.record_reciprocal_ranks) == 2
+    again = Trainer(splits, config, tmp_path, clock=Clock(lambda: 0.0))
+    again.run(resume=True)
+    assert again.counters.num_valid_facts == 1
+
+
+@pytest.mark.usefixtures("default_interrupt")
+def test_ctrl_c_keeps_the_step_and_the_run_ends_with_the_same_bits(
+    tmp_path: Path, splits: TrainingSplits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undisturbed = finished(splits, config_of(), tmp_path / "undisturbed")
+    step = Trainer.step
+
+    def press(self: Trainer, seen: SeenBatch) -> float:
+        if self.counters.step == 2:
+            signal.raise_signal(signal.SIGINT)
+        return step(self, seen)
+
+    monkeypatch.setattr(Trainer, "step", press)
+    (tmp_path / "pressed").mkdir()
+    with pytest.raises(KeyboardInterrupt):
+        Trainer(splits, config_of(), tmp_path / "pressed").run()
+    monkeypatch.undo()
+    resumed = Trainer(splits, config_of(), tmp_path / "pressed")
+    resumed.run(resume=True)
+    assert read_counters(tmp_path / "pressed" / "checkpoint.safetensors").step > 3
+    assert equal(weights_of(resumed), weights_of(undisturbed))
+
+
+def test_a_finished_run_is_trained_further_with_a_schedule_of_its_own(
+    tmp_path: Path, splits: TrainingSplits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "LOG_EVERY_SECONDS", -1.0)  # a line for every step
+    first = finished(splits, config_of(max_epochs=1), tmp_path)
+    checkpoint = tmp_path / "checkpoint.safetensors"
+    counters = read_counters(checkpoint)
+    counters.begin_part()
+    write_counters(checkpoint, counters)
+    further = Trainer(splits, config_of(max_epochs=3), tmp_path)
+    further.run(resume=True)
+    assert further.counters.step == 3 * first.counters.step
+    lines = [e for e in read_events(tmp_path / "events.jsonl") if e["kind"] == "training"]
+    of_part = [event for event in lines if event["step"] > first.counters.step]
+    assert [event["progress"] for event in of_part] == pytest.approx(
+        [number / len(of_part) for number in range(1, len(of_part) + 1)]
+    )
+    rates = [event["learning_rate"] for event in of_part]
+    assert rates[0] < max(rates) > rates[-1]  # it warms up again, and falls again
+    assert max(rates) > 10 * lines[first.counters.step - 1]["learning_rate"]
+
+
+def test_training_may_start_from_given_weights(tmp_path: Path, splits: TrainingSplits) -> None:
+    given = weights_of(Trainer(splits, config_of(seed=3), tmp_path))
+    trainer = Trainer(splits, config_of(averaging=0.5), tmp_path, weights=given)
+    assert equal(weights_of(trainer), given)
 
 
 def test_a_run_trains_each_epoch_on_every_query(tmp_path: Path, splits: TrainingSplits) -> None:

@@ -23,11 +23,11 @@ def test_a_training_event_sums_up_the_steps_since_the_last(path: Path) -> None:
         recorder.add_step(loss, 16)
     counters.step, now[0] = 2, 4.0
     assert recorder.seconds_pending == 4.0
-    recorder.record_training(epoch=0, learning_rate=0.1, progress=0.25)
+    recorder.record_training(epoch=0, learning_rate=0.1, progress=0.25, seconds_left=12.0)
     assert recorder.seconds_pending == 0.0
     recorder.add_step(0.5, 8)
     counters.step, now[0] = 3, 6.0
-    recorder.record_training(epoch=1, learning_rate=0.1, progress=0.5)
+    recorder.record_training(epoch=1, learning_rate=0.1, progress=0.5, seconds_left=6.0)
     first, second = read_events(path)
     assert first == {
         "kind": "training",
@@ -71,7 +71,7 @@ def test_a_resumed_record_goes_on_from_the_checkpoint(path: Path) -> None:
 
     resumed = Recorder(path, saved, Clock(lambda: 0.0))
     resumed.add_step(1.0, 16)
-    resumed.record_training(epoch=1, learning_rate=0.1, progress=0.5)
+    resumed.record_training(epoch=1, learning_rate=0.1, progress=0.5, seconds_left=6.0)
     first, second = read_events(path)
     assert (first["kind"], first["epoch"]) == ("validation", 0)
     assert second["kind"] == "training"

@@ -3,6 +3,7 @@ from collections.abc import Iterator
 import pytest
 
 from knowformer.data.dataset import Dataset
+from knowformer.training.budget import WRITING_SECONDS, Budget
 from knowformer.training.checkpoint import Counters
 from knowformer.training.clock import Clock
 from knowformer.training.config import TrainingConfig
@@ -19,10 +20,11 @@ def schedule_of(
     **settings: float | None,
 ) -> Schedule:
     times: Iterator[float] = iter([0.0])
+    config = TrainingConfig.model_validate(settings)
     return Schedule(
-        TrainingConfig.model_validate(settings),
+        config,
         counters or Counters(steps_per_epoch=steps_per_epoch),
-        Clock(lambda: next(times, now)),
+        Budget(config.max_minutes, Clock(lambda: next(times, now))),
         steps_per_epoch=steps_per_epoch,
         whole_graph_cost=whole_graph_cost,
     )
@@ -63,7 +65,8 @@ def test_progress_is_by_work_or_by_minutes_whichever_is_further() -> None:
     half = Counters(step=10)
     assert schedule_of(half, max_epochs=2).progress() == 0.5
     assert schedule_of(half, max_epochs=2, max_minutes=10, now=60.0).progress() == 0.5
-    assert schedule_of(half, max_epochs=2, max_minutes=10, now=450.0).progress() == 0.75
+    now = 0.75 * (600.0 - WRITING_SECONDS)
+    assert schedule_of(half, max_epochs=2, max_minutes=10, now=now).progress() == 0.75
     assert schedule_of(half, max_epochs=2, max_minutes=10, now=900.0).progress() == 1.0
 
 
@@ -82,13 +85,28 @@ def test_a_run_is_over_by_work_or_patience(counters: Counters, is_over: bool) ->
 
 
 def test_minutes_end_a_run() -> None:
-    assert not schedule_of(max_minutes=1, now=59.0).is_over()
-    assert schedule_of(max_minutes=1, now=60.0).is_over()
+    end = 60.0 - WRITING_SECONDS
+    assert not schedule_of(max_minutes=1, now=end - 1.0).is_over()
+    assert schedule_of(max_minutes=1, now=end).is_over()
+
+
+def test_a_part_that_was_added_goes_from_zero_to_one() -> None:
+    counters = Counters(step=20, part_step=20, part_seconds=30.0)
+    schedule = schedule_of(counters, max_epochs=4, validations_per_epoch=2)
+    assert [schedule.work_done(step) for step in (20, 30, 40)] == [0.0, 0.5, 1.0]
+    assert not schedule.is_over()
+    assert validated_steps(40, schedule, counters) == [25, 30, 35, 40]
+    counters.step = 20
+    end = 120.0 - WRITING_SECONDS
+    halfway = schedule_of(counters, max_epochs=99, max_minutes=2, now=(30.0 + end) / 2)
+    assert halfway.progress() == pytest.approx(0.5)
+    assert halfway.seconds_left() == pytest.approx(120.0 - (30.0 + end) / 2)
+    assert schedule_of(counters, max_epochs=2).is_over()  # nothing was added
 
 
 def validated_steps(num_steps: int, schedule: Schedule, counters: Counters) -> list[int]:
     due: list[int] = []
-    for step in range(1, num_steps + 1):
+    for step in range(counters.part_step + 1, num_steps + 1):
         counters.step = step
         if schedule.is_validation_due():
             due.append(step)

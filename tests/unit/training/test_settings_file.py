@@ -3,9 +3,10 @@ from pathlib import Path
 
 import pytest
 
+from knowformer.choices import PresetName
 from knowformer.data import catalog
 from knowformer.errors import ConfigError
-from knowformer.model.config import PRESETS, PresetName
+from knowformer.model.config import PRESETS
 from knowformer.training.config import RunConfig
 from knowformer.training.settings_file import (
     RECOMMENDED_FILE,

@@ -22,6 +22,7 @@ def test_the_sample_is_the_same_every_time(ring: Dataset) -> None:
 def test_what_sets_validation_apart_is_said(ring: Dataset) -> None:
     assert validation_terms(ring, config()).startswith("in validation test facts are not filtered")
     assert "a sample of 2 facts" in validation_terms(ring, config(max_valid_facts=2))
+    assert "a sample of 1 facts" in validation_terms(ring, config(), num_facts=1)
     graph = KnowledgeGraph(ring.test.graph.entities, ring.relations, ring.test.graph.facts)
     inductive = replace(ring, test=replace(ring.test, graph=graph))
     assert validation_terms(inductive, config()) == (

@@ -22,12 +22,13 @@ from jaxtyping import Bool, Float, Int
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
+from knowformer.choices import NUM_PROTOTYPES
 from knowformer.data.dataset import Dataset, Split
 from knowformer.errors import ConfigError
 from knowformer.evaluation.evaluate import Progress
 from knowformer.evaluation.ranks import filtered_ranks
 from knowformer.explanation.find.attention_rows import AttentionRows, largest
-from knowformer.explanation.find.evidence import NUM_PROTOTYPES, EvidenceFinder
+from knowformer.explanation.find.evidence import EvidenceFinder
 from knowformer.model.knowformer import KnowFormer
 from knowformer.queries.known_answers import KnownAnswers
 from knowformer.scoring.scorer import Scorer

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from knowformer.calibration.calibrator import Calibrator
+from knowformer.choices import NUM_PATHS, NUM_PROTOTYPES
 from knowformer.data.dataset import Split
 from knowformer.explanation.explanation import EvidenceKind
 from knowformer.explanation.find.attention_rows import AttentionRows
@@ -19,8 +20,6 @@ from knowformer.graph.traversal import UNREACHED
 from knowformer.model.knowformer import KnowFormer
 from knowformer.queries.known_answers import KnownAnswers
 
-NUM_PATHS = 5
-NUM_PROTOTYPES = 10
 CANDIDATES = 60  # the widest paths, of which the heaviest are named
 
 

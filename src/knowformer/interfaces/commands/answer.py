@@ -1,17 +1,11 @@
 """``knowformer answer RUN``: one question, a file of them, or a relation's missing facts."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from knowformer.answering.answer_files import write_missing_facts
-from knowformer.answering.batch_job import BatchSummary
-from knowformer.answering.candidates import HowToAnswer
-from knowformer.answering.missing import Sweep
-from knowformer.answering.query_files import file_format
-from knowformer.answering.responses import AnswersResponse, MissingFactsResponse
-from knowformer.answering.results import Answers, MissingFacts
+from knowformer.choices import FactsFrom, Sweep
 from knowformer.errors import ConfigError
 from knowformer.interfaces.console import (
     GraphOption,
@@ -22,9 +16,13 @@ from knowformer.interfaces.console import (
     out,
     print_json,
     print_line,
+    typed_command,
 )
-from knowformer.interfaces.progress import Counting
-from knowformer.reasoner import FactsFrom, Reasoner
+
+if TYPE_CHECKING:
+    from knowformer.answering.batch_job import BatchSummary
+    from knowformer.answering.candidates import HowToAnswer
+    from knowformer.answering.results import Answers, MissingFacts
 
 ONE, MANY, MISSING = "One question", "A file of questions", "The missing facts of a relation"
 WHO = "Who may answer"
@@ -86,7 +84,7 @@ def command(
             rich_help_panel=MISSING,
         ),
     ] = False,
-    k: Annotated[int, typer.Option("-k", help="How many answers.")] = 10,
+    k: Annotated[int, typer.Option("-k", metavar="N", help="How many answers.")] = 10,
     candidates: Annotated[
         Path | None,
         typer.Option(
@@ -131,6 +129,9 @@ def command(
     _check_one_kind(asked, queries, target, all_missing)
     if all_missing is not None and samples != 1:
         raise ConfigError("Expected no --samples with --all-missing, which asks with one draw.")
+    from knowformer.interfaces.progress import Counting
+    from knowformer.reasoner import Reasoner
+
     reasoner = Reasoner.from_pretrained(
         run, graph=graph, evidence=evidence, labels=labels, threads=threads
     )
@@ -143,11 +144,14 @@ def command(
         "of_type": of_type,
     }
     if queries is not None and target is not None:
-        with Counting(err, "answer") as progress:
-            summary = reasoner.answer_file(queries, target, progress=progress, **how)
+        try:
+            with Counting(err, "answering") as progress:
+                summary = reasoner.answer_file(queries, target, progress=progress, **how)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"Stopped; go on with: {typed_command()}") from None
         _print_summary(summary, as_json=as_json)
         return
-    with Counting(err, "ask") as progress:
+    with Counting(err, "asking") as progress:
         if all_missing is None:
             result = reasoner.answer(
                 head=head, relation=relation, tail=tail, progress=progress, **how
@@ -165,7 +169,11 @@ def command(
     _show(result, target, as_json=as_json)
 
 
-def _show(result: Answers | MissingFacts, target: Path | None, *, as_json: bool) -> None:
+def _show(result: "Answers | MissingFacts", target: Path | None, *, as_json: bool) -> None:
+    from knowformer.answering.answer_files import write_missing_facts
+    from knowformer.answering.responses import AnswersResponse, MissingFactsResponse
+    from knowformer.answering.results import MissingFacts
+
     if isinstance(result, MissingFacts) and target is not None:
         write_missing_facts(target, result)
     if as_json:
@@ -178,7 +186,7 @@ def _show(result: Answers | MissingFacts, target: Path | None, *, as_json: bool)
         print_line(f"Written: {target}")
 
 
-def _print_summary(summary: BatchSummary, *, as_json: bool) -> None:
+def _print_summary(summary: "BatchSummary", *, as_json: bool) -> None:
     """What became of a file of questions; rejected ones are the input's fault."""
     if as_json:
         print_json(summary.model_dump())
@@ -204,6 +212,8 @@ def _check_one_kind(
     if target is not None and queries is None and all_missing is None:
         raise ConfigError("Expected --queries or --all-missing with --out, got neither.")
     if target is not None:
+        from knowformer.answering.query_files import file_format
+
         file_format(target)  # refuses an ending before any work is done
     parts = [name for name, value in question.items() if value is not None]
     kinds = {", ".join(parts): parts, "--queries": queries, "--all-missing": all_missing}

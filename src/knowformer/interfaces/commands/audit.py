@@ -4,10 +4,7 @@ from typing import Annotated
 
 import typer
 
-from knowformer.audit.audit import audit
-from knowformer.data.dataset import load_dataset
 from knowformer.interfaces.console import JsonOption, err, out, print_json
-from knowformer.interfaces.render.audit import render_audit
 
 
 def command(
@@ -18,10 +15,16 @@ def command(
             help="A catalogue name, a folder with train/valid/test.txt, or a triples file.",
         ),
     ],
-    seed: Annotated[int, typer.Option(min=0, help="Splits a file that has no splits.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Splits a file that has no splits.")
+    ] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Look a data set over: counts, relations, leaks, unseen entities, and what to do."""
+    from knowformer.audit.audit import audit
+    from knowformer.data.dataset import load_dataset
+    from knowformer.interfaces.render.audit import render_audit
+
     with err.status("looking the data set over"):
         report = audit(load_dataset(graph, seed=seed))
     if as_json:

@@ -8,14 +8,15 @@ from knowformer.interfaces.console import (
     print_json,
     print_line,
 )
-from knowformer.interfaces.progress import Counting
-from knowformer.reasoner import Reasoner
 
 
 def command(run: RunArgument, threads: ThreadsOption = 0, as_json: JsonOption = False) -> None:
     """Fit probabilities to the run's validation facts anew; 'train' does it at its end."""
+    from knowformer.interfaces.progress import Counting
+    from knowformer.reasoner import Reasoner
+
     reasoner = Reasoner.from_pretrained(run, threads=threads)
-    with Counting(err, "calibrate") as progress:
+    with Counting(err, "calibrating") as progress:
         calibration = reasoner.calibrate(progress=progress)
     if as_json:
         print_json(calibration.model_dump(mode="json", by_alias=True))

@@ -1,18 +1,18 @@
 """``knowformer datasets``: the catalogue of data sets; ``datasets get NAME`` fetches one."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from rich.progress import TaskID
 
-from knowformer.data import catalog
 from knowformer.interfaces.console import JsonOption, err, out, print_json, print_line
-from knowformer.interfaces.progress import counting_progress
-from knowformer.interfaces.render.datasets import render_datasets
-from knowformer.interfaces.schemas import DatasetResponse
+from knowformer.interfaces.help import PlainCommand
+from knowformer.interfaces.volume import VolumeGroup
 
 app = typer.Typer(
-    help="List the catalogue of data sets, or fetch one.", invoke_without_command=True
+    cls=VolumeGroup,
+    help="List the catalogue of data sets, or fetch one.",
+    invoke_without_command=True,
+    rich_markup_mode=None,
 )
 
 
@@ -21,6 +21,10 @@ def list_datasets(context: typer.Context, as_json: JsonOption = False) -> None:
     """List the catalogue of data sets, or fetch one."""
     if context.invoked_subcommand is not None:
         return
+    from knowformer.data import catalog
+    from knowformer.interfaces.render.datasets import render_datasets
+    from knowformer.interfaces.schemas import DatasetResponse
+
     entries = [DatasetResponse.of(entry) for entry in catalog.entries().values()]
     if as_json:
         print_json([entry.content() for entry in entries])
@@ -28,15 +32,19 @@ def list_datasets(context: typer.Context, as_json: JsonOption = False) -> None:
         out.print(render_datasets(entries))
 
 
-@app.command("get")
+@app.command("get", cls=PlainCommand)
 def get_dataset(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name of the catalogue.")],
     as_json: JsonOption = False,
 ) -> None:
     """Find a data set here or download it, and verify its checksums."""
+    from knowformer.data import catalog
+    from knowformer.interfaces.progress import counting_progress
+    from knowformer.interfaces.schemas import DatasetResponse
+
     entry = catalog.find(name)
     with counting_progress(err, "download") as progress:
-        tasks: dict[str, TaskID] = {}
+        tasks: dict[str, Any] = {}
 
         def show(path: str, done: int, total: int | None) -> None:
             if path not in tasks:

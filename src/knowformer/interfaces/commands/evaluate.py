@@ -1,12 +1,11 @@
 """``knowformer evaluate RUN``: rank a split's facts, and measure the probabilities."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from knowformer.evaluation.rank_files import check_writable
-from knowformer.evaluation.report import EvaluationReport
+from knowformer.choices import SplitName
 from knowformer.interfaces.console import (
     GraphOption,
     JsonOption,
@@ -19,21 +18,17 @@ from knowformer.interfaces.console import (
     print_note,
     typed_command,
 )
-from knowformer.interfaces.progress import Counting
-from knowformer.plots.learning_curve import can_draw
-from knowformer.plots.reliability_diagram import draw_reliability
-from knowformer.reasoner import Reasoner
-from knowformer.runs.folder import read_metrics, update_metrics
-from knowformer.training.validation import validation_terms
+
+if TYPE_CHECKING:
+    from knowformer.evaluation.report import EvaluationReport
+    from knowformer.reasoner import Reasoner
 
 SHOWN_RELATIONS = 30  # rows; JSON has all
 
 
 def command(
     run: RunArgument,
-    split: Annotated[
-        Literal["train", "valid", "test"], typer.Option(help="Facts to rank.")
-    ] = "test",
+    split: Annotated[SplitName, typer.Option(help="Facts to rank.")] = "test",
     by_relation: Annotated[
         bool,
         typer.Option("--by-relation", help="Metrics of every relation, heads and tails apart."),
@@ -62,10 +57,17 @@ def command(
     Two baselines stand beside the model, ranked in the same way: popularity, and rules of one or
     two steps that were counted on the training graph.
     """
+    from knowformer.evaluation.rank_files import check_writable
+    from knowformer.interfaces.progress import Counting
+    from knowformer.plots.learning_curve import can_draw
+    from knowformer.plots.reliability_diagram import draw_reliability
+    from knowformer.reasoner import Reasoner
+    from knowformer.runs.folder import update_metrics
+
     if export is not None:
         check_writable(export)  # before minutes of work
     reasoner = Reasoner.from_pretrained(run, threads=threads)
-    with Counting(err, "rank") as progress:
+    with Counting(err, "ranking") as progress:
         report = reasoner.evaluate(
             split, graph=graph, relations=relations, progress=progress, command=typed_command()
         )
@@ -86,12 +88,15 @@ def command(
             draw_reliability(report.calibration, run / f"reliability_{split}.png", title=title)
 
 
-def _print_report(report: EvaluationReport, reasoner: Reasoner, *, by_relation: bool) -> None:
+def _print_report(report: "EvaluationReport", reasoner: "Reasoner", *, by_relation: bool) -> None:
+    from knowformer.runs.folder import read_metrics
+    from knowformer.training.validation import validation_terms
+
     out.print(report)
     if by_relation:
         out.print(report.by_relation().head(SHOWN_RELATIONS))
     best: dict[str, Any] = read_metrics(reasoner.folder).get("best_validation", {})
-    terms = validation_terms(reasoner.dataset, reasoner.config)
+    terms = validation_terms(reasoner.dataset, reasoner.config, num_facts=best.get("num_facts"))
     if best and terms:
         mrr = f"{best['valid_mrr']:.3f}"
         print_line(f"Validation MRR in training was {mrr}, which is not to be compared: {terms}.")

@@ -1,16 +1,12 @@
 """``knowformer explain RUN``: why an answer was given, or how far explanations can be trusted."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from knowformer.choices import NUM_PATHS, NUM_PROTOTYPES, AsksFor, FactsFrom
 from knowformer.errors import ConfigError
-from knowformer.explanation.check.faithfulness_report import FaithfulnessReport
-from knowformer.explanation.explainer import AsksFor
-from knowformer.explanation.explanation import Explanation
-from knowformer.explanation.find.evidence import NUM_PATHS, NUM_PROTOTYPES
-from knowformer.explanation.show.picture import check_picture, draw_curves, draw_explanation
 from knowformer.interfaces.console import (
     GraphOption,
     JsonOption,
@@ -22,9 +18,10 @@ from knowformer.interfaces.console import (
     print_line,
     typed_command,
 )
-from knowformer.interfaces.progress import Counting
-from knowformer.interfaces.render.explanation import render_explanation, render_faithfulness
-from knowformer.reasoner import FactsFrom, Reasoner
+
+if TYPE_CHECKING:
+    from knowformer.explanation.check.faithfulness_report import FaithfulnessReport
+    from knowformer.explanation.explanation import Explanation
 
 ONE, MANY = "One answer: give all three names", "How far explanations can be trusted"
 
@@ -44,9 +41,11 @@ def command(
         AsksFor,
         typer.Option(help="Which of the two is the answer to explain.", rich_help_panel=ONE),
     ] = "tail",
-    k: Annotated[int, typer.Option("-k", help="How many paths.", rich_help_panel=ONE)] = NUM_PATHS,
+    k: Annotated[
+        int, typer.Option("-k", metavar="N", help="How many paths.", rich_help_panel=ONE)
+    ] = NUM_PATHS,
     prototypes: Annotated[
-        int, typer.Option(help="How many prototypes.", rich_help_panel=ONE)
+        int, typer.Option(metavar="N", help="How many prototypes.", rich_help_panel=ONE)
     ] = NUM_PROTOTYPES,
     by_head: Annotated[
         bool,
@@ -78,6 +77,10 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Explain an answer: the paths and prototypes behind it, and what it loses without them."""
+    from knowformer.explanation.show.picture import check_picture
+    from knowformer.interfaces.progress import Counting
+    from knowformer.reasoner import Reasoner
+
     if picture is not None:
         check_picture(picture)
     _check_one_kind({"--head": head, "--relation": relation, "--tail": tail}, test_set)
@@ -88,15 +91,15 @@ def command(
         labels=labels,
         threads=threads,
     )
-    result: Explanation | FaithfulnessReport
     if test_set is not None:
-        with Counting(err, "explain") as progress:
-            result = reasoner.measure_faithfulness(
+        with Counting(err, "explaining") as progress:
+            report = reasoner.measure_faithfulness(
                 test_set, graph=graph, progress=progress, command=typed_command()
             )
+        _show_report(report, picture, as_json=as_json)
     else:
-        with err.status("explain"):
-            result = reasoner.explain(
+        with err.status("explaining"):
+            explanation = reasoner.explain(
                 head=head or "",
                 relation=relation or "",
                 tail=tail or "",
@@ -104,7 +107,7 @@ def command(
                 k=k,
                 num_prototypes=prototypes,
             )
-    _show(result, picture, by_head=by_head, as_json=as_json)
+        _show_explanation(explanation, picture, by_head=by_head, as_json=as_json)
 
 
 def _check_one_kind(fact: dict[str, str | None], test_set: int | None) -> None:
@@ -119,20 +122,34 @@ def _check_one_kind(fact: dict[str, str | None], test_set: int | None) -> None:
         )
 
 
-def _show(
-    result: Explanation | FaithfulnessReport, picture: Path | None, *, by_head: bool, as_json: bool
+def _show_explanation(
+    explanation: "Explanation", picture: Path | None, *, by_head: bool, as_json: bool
 ) -> None:
+    from knowformer.explanation.show.picture import draw_explanation
+    from knowformer.interfaces.render.explanation import render_explanation
+
     if as_json:
-        print_json(result.model_dump(mode="json"))
-    elif isinstance(result, Explanation):
-        out.print(render_explanation(result, by_head=by_head))
+        print_json(explanation.model_dump(mode="json"))
     else:
-        out.print(render_faithfulness(result))
-    if picture is None:
-        return
-    if isinstance(result, Explanation):
-        draw_explanation(result, picture)
+        out.print(render_explanation(explanation, by_head=by_head))
+    if picture is not None:
+        draw_explanation(explanation, picture)
+        _tell_picture(picture, as_json=as_json)
+
+
+def _show_report(report: "FaithfulnessReport", picture: Path | None, *, as_json: bool) -> None:
+    from knowformer.explanation.show.picture import draw_curves
+    from knowformer.interfaces.render.explanation import render_faithfulness
+
+    if as_json:
+        print_json(report.model_dump(mode="json"))
     else:
-        draw_curves(result, picture)
+        out.print(render_faithfulness(report))
+    if picture is not None:
+        draw_curves(report, picture)
+        _tell_picture(picture, as_json=as_json)
+
+
+def _tell_picture(picture: Path, *, as_json: bool) -> None:
     if not as_json:
         print_line(f"Picture: {picture}")

@@ -2,21 +2,25 @@
 
 from pathlib import Path
 from shlex import quote as quote_path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from knowformer.data.readers.columns import DELIMITERS, Dialect
 from knowformer.data.readers.formats import Format
-from knowformer.data.splitting import SplitSizes
 from knowformer.errors import DataError
-from knowformer.importing.folder import BAD_ROWS_FILE
-from knowformer.importing.importing import ImportOptions, import_files
-from knowformer.interfaces.console import JsonOption, err, out, print_json, print_line
+from knowformer.interfaces.console import (
+    JsonOption,
+    err,
+    out,
+    print_error,
+    print_json,
+    print_line,
+)
 from knowformer.interfaces.hints import as_typed
-from knowformer.interfaces.progress import import_progress
-from knowformer.interfaces.render.audit import render_audit
-from knowformer.interfaces.schemas import ImportResponse
+
+if TYPE_CHECKING:
+    from knowformer.importing.importing import ImportResult
 
 READING = "Reading; what is not given is worked out, and said"
 SPLITTING = "Splitting into train, valid and test"
@@ -101,6 +105,7 @@ def command(
     valid: Annotated[
         float | None,
         typer.Option(
+            metavar="N",
             help="Held out for validation: a fraction below 1, or a number of facts; else a tenth, "
             "at most 10,000.",
             rich_help_panel=SPLITTING,
@@ -108,10 +113,13 @@ def command(
     ] = None,
     test: Annotated[
         float | None,
-        typer.Option(help="Held out for the test, likewise.", rich_help_panel=SPLITTING),
+        typer.Option(
+            metavar="N", help="Held out for the test, likewise.", rich_help_panel=SPLITTING
+        ),
     ] = None,
     seed: Annotated[
-        int, typer.Option(min=0, help="Decides the split.", rich_help_panel=SPLITTING)
+        int,
+        typer.Option(min=0, metavar="N", help="Decides the split.", rich_help_panel=SPLITTING),
     ] = 0,
     temporal: Annotated[
         str | None,
@@ -134,6 +142,10 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Import facts from files: read, split, audit, and write a data-set folder."""
+    from knowformer.data.splitting import SplitSizes
+    from knowformer.importing.importing import ImportOptions, import_files
+    from knowformer.interfaces.progress import import_progress
+
     options = ImportOptions(
         format=format_,
         dialect=Dialect(
@@ -152,6 +164,16 @@ def command(
     )
     with import_progress(err) as progress:
         result = import_files(files, folder, options=options, force=force, progress=progress)
+    _show(result, as_json=as_json)
+
+
+def _show(result: "ImportResult", *, as_json: bool) -> None:
+    """Prints what an import has done; rows that it passed over are the input's fault."""
+    from knowformer.importing.folder import BAD_ROWS_FILE
+    from knowformer.interfaces.render.audit import render_audit
+    from knowformer.interfaces.schemas import ImportResponse
+
+    folder = result.folder
     if as_json:
         print_json(ImportResponse.of(result).content())
     else:
@@ -162,10 +184,11 @@ def command(
         print_line(f"Data set: {folder}; its audit: {folder / 'audit.md'}")
         print_line(f"Next: knowformer train {quote_path(str(folder))} --out {next_run}")
     if bad := result.bad_rows.rows:
-        raise DataError(
+        print_error(
             f"Expected good rows only, passed over {len(bad):,}, all listed in "
             f"{folder / BAD_ROWS_FILE}; the first: {bad[0].reason} ({bad[0].place})."
         )
+        raise typer.Exit(DataError.exit_code)
 
 
 def _delimiter(given: str | None) -> str | None:

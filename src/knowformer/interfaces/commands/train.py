@@ -1,24 +1,20 @@
-"""``knowformer train GRAPH``: train a model, or go on with a run."""
+"""``knowformer train GRAPH``: train a model, go on with a run, or start from another's weights."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from knowformer.data.dataset import catalogue_name
-from knowformer.evaluation.baselines.comparison import BaselineReport, BaselineReports, unbeaten
-from knowformer.evaluation.baselines.ranking import BASELINES
+from knowformer.choices import PresetName
 from knowformer.interfaces.console import JsonOption, err, print_json, print_line, print_note
-from knowformer.interfaces.progress import TrainingDisplay
-from knowformer.interfaces.schemas import TrainingResponse
-from knowformer.model.config import PresetName
-from knowformer.pipeline import train
-from knowformer.plots.learning_curve import HOW_TO_GET_PLOTS, can_draw
-from knowformer.reasoner import Reasoner
-from knowformer.runs.folder import read_metrics
-from knowformer.training.config import RunConfig
-from knowformer.training.settings_file import build_config, recommended_settings
-from knowformer.training.validation import validation_terms
+from knowformer.training.clock import Clock
+
+if TYPE_CHECKING:
+    from knowformer.reasoner import Reasoner
+    from knowformer.training.config import RunConfig
+
+LIMITS = "Limits; of a run that goes on, in all"
 
 
 def command(
@@ -26,7 +22,8 @@ def command(
         str | None,
         typer.Argument(
             metavar="GRAPH",
-            help="A catalogue name, a folder with train/valid/test.txt, or a triples file.",
+            help="A catalogue name, a folder with train/valid/test.txt, or a triples file; with "
+            "--resume, a run folder will do.",
         ),
     ] = None,
     run: Annotated[
@@ -44,7 +41,19 @@ def command(
         PresetName | None, typer.Option(help="Start from the released code or the paper's text.")
     ] = None,
     max_minutes: Annotated[
-        float | None, typer.Option(help="Time budget; the schedule is fitted to it.")
+        float | None,
+        typer.Option(
+            metavar="N",
+            help="Time of the whole command, from its start to its last file; the learning rate "
+            "and the number of questions are fitted to it.",
+            rich_help_panel=LIMITS,
+        ),
+    ] = None,
+    max_epochs: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N", help="Epochs, at most; may be a fraction.", rich_help_panel=LIMITS
+        ),
     ] = None,
     view_size: Annotated[
         int | None,
@@ -52,31 +61,130 @@ def command(
             min=0, help="Entities that a query sees, at most; 0: the whole graph.", metavar="K"
         ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Root of everything random.")] = None,
-    threads: Annotated[int | None, typer.Option(min=0, help="CPU threads; 0: all cores.")] = None,
-    resume: Annotated[bool, typer.Option(help="Go on with the run in RUN, if any.")] = False,
+    seed: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Root of everything random.")
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="CPU threads; 0: all cores.")
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on with the run in RUN, if there is one; a finished one is trained further if "
+            "it is given higher limits.",
+        ),
+    ] = False,
+    start_from: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="RUN",
+            help="Start from the weights of this run; relations are matched by name.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train a model on a graph; the best weights are chosen on validation facts alone."""
+    clock = Clock()  # before anything heavy is imported: that takes time as well
     if graph is None and (run is None or not resume):
-        raise typer.BadParameter("needed, unless --resume and --out name a run", param_hint="GRAPH")
+        raise typer.BadParameter("needed, unless --resume names a run", param_hint="GRAPH")
+    from knowformer.interfaces.progress import TrainingDisplay
+    from knowformer.pipeline import train
+    from knowformer.runs.folder import holds_run
+
+    if resume and run is None and holds_run(Path(str(graph))):
+        graph, run = None, Path(str(graph))
     folder = run or Path("runs") / Path(str(graph)).stem
     assignments = list(settings or [])
     named = {
         "training.max_minutes": max_minutes,
+        "training.max_epochs": max_epochs,
         "model.view_size": view_size,
         "seed": seed,
         "threads": threads,
     }
     for key, value in named.items():
         assignments += [] if value is None else [f"{key}={value}"]
-    chosen: RunConfig | None = None
-    if config or preset or assignments or not resume:
-        advised = recommended_settings(catalogue_name(graph) if graph else None)
-        chosen = build_config(file=config, preset=preset, assignments=assignments, defaults=advised)
-        _tell_recommended(graph, advised, chosen)
-    with TrainingDisplay(err) as display:
-        reasoner = train(graph, folder, config=chosen, resume=resume, on_event=display)
+    goes_on = resume and holds_run(folder)
+    defaults = _stored(folder) if goes_on else _recommended(graph, start_from)
+    chosen = _compose(config, preset, assignments, defaults)
+    if not goes_on:
+        _tell_recommended(graph, _recommended(graph, None), chosen)
+    try:
+        with TrainingDisplay(err) as display:
+            reasoner = train(
+                graph,
+                folder,
+                config=chosen,
+                resume=resume,
+                start_from=start_from,
+                on_event=display,
+                clock=clock,
+            )
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_how_to_go_on(folder)) from None
+    _show(folder, reasoner, as_json=as_json)
+
+
+def _compose(
+    file: Path | None, preset: PresetName | None, assignments: list[str], defaults: dict[str, Any]
+) -> "RunConfig":
+    from knowformer.training.settings_file import build_config
+
+    return build_config(file=file, preset=preset, assignments=assignments, defaults=defaults)
+
+
+def _stored(folder: Path) -> dict[str, Any]:
+    """Returns the settings that a run was started with: what is not named stays as it was."""
+    from knowformer.runs.folder import load_config
+
+    return load_config(folder).model_dump(mode="json")
+
+
+def _recommended(graph: str | None, start_from: Path | None) -> dict[str, Any]:
+    """Returns the settings recommended for a graph, and those of the run to start from."""
+    from knowformer.data.dataset import catalogue_name
+    from knowformer.runs.fine_tuning import inherited_settings
+    from knowformer.training.settings_file import merge_settings, recommended_settings
+
+    settings = recommended_settings(catalogue_name(graph) if graph else None)
+    if start_from is not None:
+        merge_settings(settings, inherited_settings(start_from))
+    return settings
+
+
+def _tell_recommended(graph: str | None, advised: dict[str, Any], chosen: "RunConfig") -> None:
+    """Says which settings were taken from the data set's recommendation, if any."""
+    final = chosen.model_dump()
+    used = [
+        f"{table}.{key} = {value}"
+        for table, settings in advised.items()
+        for key, value in settings.items()
+        if final[table][key] == value
+    ]
+    if used:
+        print_note(f"settings recommended for {graph}: {', '.join(used)}")
+
+
+def _how_to_go_on(folder: Path) -> str:
+    """Returns a sentence for someone who pressed Ctrl-C."""
+    from knowformer.runs.folder import CHECKPOINT_FILE, holds_run
+    from knowformer.training.checkpoint import read_counters
+
+    if not holds_run(folder):
+        return "Stopped before the run began; the same command starts it."
+    where, checkpoint = "before the first checkpoint", folder / CHECKPOINT_FILE
+    if checkpoint.exists():
+        where = f"with all up to step {read_counters(checkpoint).step:,} kept"
+    return f"Stopped {where}; go on with: knowformer train --resume {quote(str(folder))}"
+
+
+def _show(folder: Path, reasoner: "Reasoner", *, as_json: bool) -> None:
+    from knowformer.interfaces.schemas import TrainingResponse
+    from knowformer.plots.learning_curve import HOW_TO_GET_PLOTS, can_draw
+    from knowformer.runs.folder import read_metrics
+
     metrics = read_metrics(folder)
     if as_json:
         trained = TrainingResponse(
@@ -93,8 +201,12 @@ def command(
         print_note(HOW_TO_GET_PLOTS)
 
 
-def _print_result(metrics: dict[str, Any], reasoner: Reasoner) -> None:
+def _print_result(metrics: dict[str, Any], reasoner: "Reasoner") -> None:
     """How good the kept weights are, beside the baselines on the same facts."""
+    from knowformer.evaluation.baselines.comparison import BaselineReport, BaselineReports, unbeaten
+    from knowformer.evaluation.baselines.ranking import BASELINES
+    from knowformer.training.validation import validation_terms
+
     best, stored = metrics["best_validation"], metrics["validation_baselines"]
     reports: BaselineReports = {n: BaselineReport.model_validate(stored[n]) for n in BASELINES}
     beside = [f"{BASELINES[name]} {r.realistic['mrr']:.3f}" for name, r in reports.items()]
@@ -107,18 +219,6 @@ def _print_result(metrics: dict[str, Any], reasoner: Reasoner) -> None:
             f"The model is not clearly better than {rivals}. Train it longer, such as for twice "
             "the time (--max-minutes)."
         )
-    if terms := validation_terms(reasoner.dataset, reasoner.config):
+    num_facts = best.get("num_facts")
+    if terms := validation_terms(reasoner.dataset, reasoner.config, num_facts=num_facts):
         print_line(f"Not the figure that 'knowformer evaluate' gives: {terms}.")
-
-
-def _tell_recommended(graph: str | None, advised: dict[str, Any], chosen: RunConfig) -> None:
-    """Says which settings were taken from the data set's recommendation, if any."""
-    final = chosen.model_dump()
-    used = [
-        f"{table}.{key} = {value}"
-        for table, settings in advised.items()
-        for key, value in settings.items()
-        if final[table][key] == value
-    ]
-    if used:
-        print_note(f"settings recommended for {graph}: {', '.join(used)}")

@@ -1,0 +1,76 @@
+"""Help: plain, under headings, and at once."""
+
+import sys
+from typing import Annotated
+
+import pytest
+import typer
+
+from knowformer.interfaces.cli import app
+from knowformer.interfaces.help import PlainCommand, PlainGroup, show_help
+
+
+def greet(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Whom.")],
+    twice: Annotated[bool, typer.Option(help="Again.", rich_help_panel="How often")] = False,
+    loud: Annotated[bool, typer.Option("--loud", help="For the deaf.")] = False,
+) -> None:
+    """Say hello.
+
+    And no more.
+    """
+    del name, twice, loud
+
+
+@pytest.fixture
+def root() -> object:
+    app = typer.Typer(cls=PlainGroup, rich_markup_mode=None)
+    for name in ("greet", "wave"):
+        app.command(name, cls=PlainCommand)(greet)
+    return typer.main.get_command(app)
+
+
+def shown(
+    root: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *typed: str
+) -> str | None:
+    monkeypatch.setattr(sys, "argv", ["bin/hello", *typed])
+    return capsys.readouterr().out if show_help(root) else None
+
+
+def test_options_are_under_their_headings(
+    root: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = shown(root, monkeypatch, capsys, "greet", "--help")
+    assert text is not None
+    assert text.startswith("Usage: hello greet ")
+    headings = [line for line in text.splitlines() if line.endswith(":")]
+    assert headings == ["Arguments:", "How often:", "Options:"]
+    assert "  NAME  Whom." in text
+    assert "<" not in text
+
+
+def test_commands_are_listed_with_their_whole_sentence(
+    root: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = shown(root, monkeypatch, capsys, "-h")
+    assert text is not None
+    assert "  greet  Say hello.\n  wave   Say hello.\n" in text
+
+
+@pytest.mark.parametrize(
+    "typed", [[], ["greet"], ["greet", "ann", "--help"], ["gret", "--help"], ["--help", "greet"]]
+)
+def test_all_else_is_left_to_typer(
+    root: object,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    typed: list[str],
+) -> None:
+    assert shown(root, monkeypatch, capsys, *typed) is None
+
+
+def test_a_command_that_takes_anything_is_asked_itself(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("knowformer.interfaces.plugins.GROUP", "no.such.group")
+    assert shown(typer.main.get_command(app), monkeypatch, capsys, "reproduce", "-h") is None

@@ -3,6 +3,7 @@
 They import nothing, so that a command's help need not wait for torch.
 """
 
+from enum import StrEnum
 from typing import Literal
 
 PresetName = Literal["released", "paper"]
@@ -19,3 +20,17 @@ NUM_PATHS = 5
 """Paths of an explanation."""
 NUM_PROTOTYPES = 10
 """Entities of an explanation that the answer attends to."""
+
+
+class Format(StrEnum):
+    """What a file of facts may be written in."""
+
+    TSV = "tsv"
+    CSV = "csv"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+    NTRIPLES = "ntriples"
+    TURTLE = "turtle"
+    RDFXML = "rdfxml"
+    NQUADS = "nquads"
+    TRIG = "trig"

@@ -6,10 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
-from rich.markup import escape
-from rich.progress import Progress, TaskID
-from rich.table import Table
 
 from knowformer.interfaces.console import (
     JsonOption,
@@ -23,9 +19,10 @@ from knowformer.interfaces.console import (
 from knowformer.interfaces.entry import run_app
 from knowformer.interfaces.help import PlainCommand
 from knowformer.interfaces.hints import as_typed
-from knowformer.interfaces.progress import TrainingDisplay, counting_progress
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
     from knowformer_lab.experiment import Experiment
     from knowformer_lab.results import Result, ResultStore
     from knowformer_lab.runner import Outcome, Runner, Task, Watcher
@@ -109,6 +106,9 @@ def _list(experiments: "dict[str, Experiment]", store: "ResultStore", as_json: b
     if as_json:
         print_json(rows)
         return
+    from rich import box
+    from rich.table import Table
+
     table = Table(
         box=box.SIMPLE_HEAD,
         title="Experiments",
@@ -151,6 +151,8 @@ def _groups(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _group_cells(group: list[dict[str, Any]]) -> list[str]:
+    from rich.markup import escape
+
     first = group[0]
     wanted = sum(len(row["seeds"]) for row in group)
     done = sum(len(set(row["seeds"]) & set(row["seeds_done"])) for row in group)
@@ -194,6 +196,9 @@ def _run(
 
 @contextmanager
 def _watch(task: "Task", number: int, total: int) -> "Generator[Watcher]":
+    from rich.markup import escape
+
+    from knowformer.interfaces.progress import TrainingDisplay, counting_progress
     from knowformer_lab.runner import Watcher
 
     experiment = task.experiment

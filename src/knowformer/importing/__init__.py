@@ -1,6 +1,7 @@
 """Imports your own data: files of many formats, and graphs of other libraries."""
 
 from knowformer.audit.audit import Audit, audit
+from knowformer.choices import Format
 from knowformer.data.converters import (
     dataset_from_pandas,
     from_networkx,
@@ -12,7 +13,6 @@ from knowformer.data.converters import (
     to_pyg,
 )
 from knowformer.data.readers.columns import Dialect
-from knowformer.data.readers.formats import Format
 from knowformer.data.splitting import SplitSizes
 from knowformer.importing.importing import ImportOptions, ImportResult, import_files
 

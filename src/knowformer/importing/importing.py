@@ -9,12 +9,13 @@ import numpy as np
 
 from knowformer.audit.audit import Audit, audit
 from knowformer.audit.relation_overlap import find_overlaps, twin_groups
+from knowformer.choices import Format
 from knowformer.data.dataset import Dataset, build_dataset
 from knowformer.data.fact_table import FactTable, FactTableBuilder
 from knowformer.data.labels import Labels
 from knowformer.data.readers.byte_streams import size_of
 from knowformer.data.readers.columns import Dialect
-from knowformer.data.readers.formats import READERS, Format, format_of
+from knowformer.data.readers.formats import READERS, format_of
 from knowformer.data.readers.rdf import short_names
 from knowformer.data.readers.reading import Reading
 from knowformer.data.readers.rows import BadRows

@@ -1,14 +1,14 @@
 """Formats of facts: the reader of each, and which one a file's name tells.
 
-A new format is a reader in a file of its own, and a member and a line here.
+A new format is a reader in a file of its own, a member of ``choices.Format``, and a line here.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
+from knowformer.choices import Format
 from knowformer.data.readers.delimited import read_delimited
 from knowformer.data.readers.json_lines import read_json_lines
 from knowformer.data.readers.parquet import read_parquet
@@ -16,20 +16,6 @@ from knowformer.data.readers.rdf import read_rdf
 from knowformer.data.readers.reading import Reading
 from knowformer.data.readers.rows import Chunk
 from knowformer.errors import DataError
-
-
-class Format(StrEnum):
-    """What a file of facts may be written in."""
-
-    TSV = "tsv"
-    CSV = "csv"
-    JSONL = "jsonl"
-    PARQUET = "parquet"
-    NTRIPLES = "ntriples"
-    TURTLE = "turtle"
-    RDFXML = "rdfxml"
-    NQUADS = "nquads"
-    TRIG = "trig"
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from knowformer.data.readers.columns import DELIMITERS, Dialect
-from knowformer.data.readers.formats import Format
+from knowformer.choices import Format
 from knowformer.errors import DataError
 from knowformer.interfaces.console import (
     JsonOption,
@@ -142,6 +141,7 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Import facts from files: read, split, audit, and write a data-set folder."""
+    from knowformer.data.readers.columns import Dialect
     from knowformer.data.splitting import SplitSizes
     from knowformer.importing.importing import ImportOptions, import_files
     from knowformer.interfaces.progress import import_progress
@@ -192,5 +192,7 @@ def _show(result: "ImportResult", *, as_json: bool) -> None:
 
 
 def _delimiter(given: str | None) -> str | None:
+    from knowformer.data.readers.columns import DELIMITERS
+
     names = {name: character for character, name in DELIMITERS.items()} | {"\\t": "\t"}
     return None if given is None else names.get(given, given)

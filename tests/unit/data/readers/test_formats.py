@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from knowformer.data.readers.formats import ENDINGS, READERS, Format, format_of
+from knowformer.choices import Format
+from knowformer.data.readers.formats import ENDINGS, READERS, format_of
 from knowformer.errors import DataError
 
 

@@ -3,7 +3,7 @@
     KNOWFORMER_DATA=DIR python scripts/draw_view.py
 
 Entities stand on rings by their distance from the head, each in the sector of the one that it was
-reached from. The question is the first validation fact whose answer is far from its head.
+reached from. The question is the first validation fact whose answer is seen for its kind alone.
 """
 
 from pathlib import Path
@@ -22,7 +22,6 @@ from knowformer.views.settings import ViewSettings
 
 TARGET = Path(__file__).parent.parent / "docs" / "images" / "view.png"
 GRAPH, SIZE = "wn18rr_v1", 200
-DISTANCE = 4  # of the answer from its head
 
 
 def breadth_first(graph: KnowledgeGraph, head: int) -> tuple[np.ndarray, np.ndarray]:
@@ -61,11 +60,13 @@ def sector(weight: np.ndarray, at: int, head: int) -> float:
 
 
 def choose(dataset: Dataset) -> tuple[int, int, int]:
-    """Returns the first validation fact whose answer is far away and in the view all the same."""
+    """Returns the first validation fact whose answer is in the view by the prior alone."""
     graph = dataset.train.graph
     for head, relation, tail in dataset.valid.facts.tolist():
-        if breadth_first(graph, head)[0][tail] >= DISTANCE and tail in members(
-            graph, head, relation
+        by_walks = members(graph, head, relation, prior_weight=0.0)
+        if (
+            tail in members(graph, head, relation) - by_walks
+            and breadth_first(graph, head)[0][tail] > 0
         ):
             return head, relation, tail
     raise SystemExit("no validation fact fits")
@@ -93,7 +94,7 @@ def main() -> None:
     axis = figure.subplots()
     ends = [(h, t) for h, _, t in graph.facts.tolist() if distance[h] >= 0 and distance[t] >= 0]
     is_seen = [h in inside and t in inside for h, t in ends]
-    for seen, colour, width in ((False, GREY, 0.3), (True, INK, 0.7)):
+    for seen, colour, width in ((False, GREY, 0.12), (True, INK, 0.8)):
         lines = [at[[h, t]] for (h, t), among in zip(ends, is_seen, strict=True) if among == seen]
         axis.add_collection(LineCollection(lines, colors=colour, linewidths=width, alpha=0.5))
     outside = set(np.flatnonzero(distance >= 0).tolist()) - inside
@@ -112,13 +113,15 @@ def main() -> None:
         axis.scatter(*at[chosen].T, s=size, color=colour, label=label, zorder=2, linewidths=0)
     for entity, marker, label in ((head, "s", "the head"), (tail, "*", "the answer")):
         axis.scatter(*at[entity], s=170, marker=marker, color=INK, label=label, zorder=3)
-    name = graph.relations[relation]
-    axis.set_title(f"{GRAPH}: the view of (h, {name}, ?), {SIZE} entities", loc="left", fontsize=11)
+    name = graph.relations.names[relation]
+    axis.set_title(
+        f"The view of one query (h, {name}, ?) of {GRAPH}: {SIZE} entities", loc="left", fontsize=11
+    )
     axis.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2)
     axis.set_aspect("equal")
     axis.axis("off")
     with atomic_path(TARGET) as temporary:
-        figure.savefig(temporary, format="png", dpi=130)
+        figure.savefig(temporary, format="png", dpi=100)
 
 
 if __name__ == "__main__":

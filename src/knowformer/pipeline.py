@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from knowformer.calibration.calibrate import calibrate_model
+from knowformer.calibration.calibrate import calibrate_model, num_questions
 from knowformer.calibration.calibration import Calibration
-from knowformer.calibration.sample import MIN_QUERIES, num_questions
+from knowformer.calibration.sample import MIN_QUERIES
 from knowformer.data.dataset import Dataset, TrainingSplits, catalogue_name, load_dataset
 from knowformer.data.holdout import hold_out
 from knowformer.errors import BundleError, DataError
@@ -94,7 +94,7 @@ def train(
         model, budget = run.train(resume=resume, calibrate=calibrate, on_validation=on_validation)
         calibration = run.calibrate(model, budget) if calibrate else load_calibration(folder)
     bundle = Bundle(folder, config, dataset, model.eval(), config.training.link, calibration)
-    return Reasoner.from_bundle(bundle, threads=config.threads)
+    return Reasoner.from_pretrained(bundle, threads=config.threads)
 
 
 def _tell_nobody(event: Event) -> None:
@@ -161,7 +161,7 @@ class _Run:
             on_best=save_best,
             on_validated=on_validation,
             clock=self.clock,
-            questions_after=num_questions(valid) if calibrate else 0,
+            questions_after=sum(num_questions(valid)) if calibrate else 0,
             weights=load_initial_weights(folder),
         )
         has_checkpoint = resume and (folder / CHECKPOINT_FILE).exists()
@@ -188,19 +188,25 @@ class _Run:
         calibration = load_calibration(self.folder)
         if calibration is not None:
             return calibration
-        if budget.calibration_seconds(MIN_QUERIES) > budget.left:
+        of_entities, of_relations = num_questions(self.dataset.for_training().valid)
+
+        def both(asked: int) -> int:
+            """Returns the questions for entities, and those for relations in the same measure."""
+            return asked + of_relations * asked // max(1, of_entities)
+
+        if budget.calibration_seconds(both(MIN_QUERIES)) > budget.left:
             _logger.info(
                 "Probabilities are not calibrated, as `training.max_minutes` leaves no time for "
                 "it. Do it later: `Reasoner.from_pretrained('%s').calibrate()`.",
                 self.folder,
             )
             return None
-        scored = total = 0
+        enough: list[int] = []
 
-        def progress(done: int, of: int) -> None:
-            nonlocal scored, total
-            scored, total = done, of
-            self.tell(work_event("calibrating", done, of))
+        def is_enough(scored: int) -> bool:
+            if budget.is_time_to_fit(scored, both(scored)):
+                enough.append(scored)
+            return bool(enough)
 
         try:
             calibration = calibrate_model(
@@ -209,18 +215,18 @@ class _Run:
                 link=self.config.training.link,
                 seed=self.config.seed,
                 threads=self.config.threads,
-                progress=progress,
-                is_enough=budget.is_time_to_fit,
+                progress=lambda done, of: self.tell(work_event("calibrating", done, of)),
+                is_enough=is_enough,
             )
         except DataError as error:
             _logger.info("Probabilities are not calibrated. %s", error)
             return None
-        if scored < total:
+        if enough and enough[-1] < of_entities:
             _logger.info(
-                "Probabilities are fitted to %d of %d questions, to keep within "
+                "Probabilities are fitted to %d of up to %d questions, to keep within "
                 "`training.max_minutes`.",
-                scored,
-                total,
+                enough[-1],
+                of_entities,
             )
         self.tell(work_event("writing"))
         return save_calibration(self.folder, calibration)
@@ -256,7 +262,7 @@ def _fixed(config: RunConfig, dataset: Dataset) -> RunConfig:
     """Chooses what the settings leave open, so that a resumed run has the same on any machine."""
     graph = dataset.train.graph
     if config.model.view_size is None:
-        seen = {"view_size": choose_view_size(config, graph)}
+        seen = {"view_size": choose_view_size(config, dataset.for_training().valid)}
         config = config.model_copy(update={"model": config.model.model_copy(update=seen)})
     size = config.training.batch_size or choose_batch_size(config, graph)
     training = config.training.model_copy(update={"batch_size": size})

@@ -4,15 +4,15 @@ import logging
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from jaxtyping import Int
 from torch import Tensor
 
 from knowformer.answering.answerer import Answerer
 from knowformer.answering.batch_job import BatchSummary, answer_file
+from knowformer.answering.candidates import HowToAnswer, Names
 from knowformer.answering.questions import Question, question_parts
-from knowformer.answering.ranking import Options
 from knowformer.answering.results import Answers, AnswerStream, MissingFacts
 from knowformer.calibration.calibrate import calibrate_model
 from knowformer.calibration.calibration import Calibration
@@ -101,7 +101,7 @@ class Reasoner:
     @classmethod
     def from_pretrained(
         cls,
-        run: str | Path,
+        run: str | Path | Bundle,
         *,
         graph: GraphSource | None = None,
         evidence: FactsFrom = "all",
@@ -111,7 +111,7 @@ class Reasoner:
         """Loads a run folder.
 
         Args:
-            run: a folder made by ``train``.
+            run: a folder made by ``train``, or what was loaded from one.
             graph: answer on this graph instead: a graph, a triples file, a folder or a catalogue
                 name whose relations are among the model's; its entities may all be new.
             evidence: facts to reason from: ``all`` that the data set has, or those of ``train``.
@@ -123,7 +123,7 @@ class Reasoner:
             DataError: a file of the graph has a relation that the model does not know.
             VocabularyError: a graph has one.
         """
-        bundle = load_bundle(Path(run))
+        bundle = run if isinstance(run, Bundle) else load_bundle(Path(run))
         dataset = bundle.dataset
         readable = dataset.labels
         if graph is not None:
@@ -133,23 +133,11 @@ class Reasoner:
         if graph is not None:
             other = load_graph(graph, dataset.relations)
             return cls(bundle, other, labels=readable, threads=threads)
-        return cls.from_bundle(bundle, evidence=evidence, labels=readable, threads=threads)
-
-    @classmethod
-    def from_bundle(
-        cls,
-        bundle: Bundle,
-        *,
-        evidence: FactsFrom = "all",
-        labels: Labels | None = None,
-        threads: int = 0,
-    ) -> "Reasoner":
-        """Returns a reasoner on the facts of a run's own data set; see ``from_pretrained``."""
-        own, labels = bundle.dataset.test, labels or bundle.dataset.labels
+        own = dataset.test
         if evidence == "train":
-            return cls(bundle, own.graph, own.known, labels=labels, threads=threads)
+            return cls(bundle, own.graph, own.known, labels=readable, threads=threads)
         known_graph = KnowledgeGraph(own.graph.entities, own.graph.relations, own.known)
-        return cls(bundle, known_graph, labels=labels, threads=threads)
+        return cls(bundle, known_graph, labels=readable, threads=threads)
 
     def on(self, graph: GraphSource) -> "Reasoner":
         """Returns a reasoner on another graph, with the same model and probabilities.
@@ -178,10 +166,8 @@ class Reasoner:
         head: str | None = None,
         relation: str | None = None,
         tail: str | None = None,
-        k: int = 10,
-        new_only: bool = False,
-        samples: int = 1,
         progress: Progress | None = None,
+        **how: Unpack[HowToAnswer],
     ) -> Answers:
         """Answers a question; give two of head, relation and tail, and get the third.
 
@@ -189,17 +175,17 @@ class Reasoner:
             head: the head's name, or its readable name.
             relation: the relation's.
             tail: the tail's.
-            k: how many answers.
-            new_only: leave out answers that are known facts.
-            samples: draws of the identity noise; more than one adds a spread to each answer.
             progress: called with passes of the model done and in all.
+            how: options, such as ``k`` and ``new_only``; see ``HowToAnswer``.
 
         Raises:
             ConfigError: not exactly two of the three were given.
             VocabularyError: a name is unknown.
         """
         question = self.question(head=head, relation=relation, tail=tail)
-        options = Options(k, new_only, samples)
+        options = self._answerer.options(**how)
+        if relation is None and options.among is not None:
+            raise ConfigError("Expected candidates for a head or a tail, got them for a relation.")
         return self._answerer.answer([question], options, progress=progress)[0]
 
     def question(
@@ -208,17 +194,13 @@ class Reasoner:
         """Resolves names for ``answer_many``; raises what ``answer`` raises."""
         return self._answerer.question(head=head, relation=relation, tail=tail)
 
-    def answer_many(
-        self, questions: Iterable[Any], *, k: int = 10, new_only: bool = False, samples: int = 1
-    ) -> AnswerStream:
+    def answer_many(self, questions: Iterable[Any], **how: Unpack[HowToAnswer]) -> AnswerStream:
         """Answers many questions in their order, in bounded memory, while they are iterated over.
 
         Args:
             questions: each (head, relation, tail) or a mapping with these keys, None or "?" for
                 what is asked; or what ``question`` returned.
-            k: how many answers each.
-            new_only: leave out answers that are known facts.
-            samples: draws of the identity noise.
+            how: as of ``answer``.
 
         Raises:
             ConfigError: not exactly two of the three were given (on iterating, as below).
@@ -230,7 +212,7 @@ class Reasoner:
                 known = isinstance(given, Question)
                 yield given if known else self.question(**question_parts(given))
 
-        options = Options(k, new_only, samples)
+        options = self._answerer.options(**how)
         return AnswerStream(lambda: self._answerer.stream(resolved(), options))
 
     def answer_file(
@@ -238,29 +220,26 @@ class Reasoner:
         queries: str | Path,
         out: str | Path,
         *,
-        k: int = 10,
-        new_only: bool = False,
-        samples: int = 1,
         resume: bool = True,
         progress: Progress | None = None,
+        **how: Unpack[HowToAnswer],
     ) -> BatchSummary:
         """Answers a file of questions of any size into a file; a crash loses little.
 
         Rows that are no questions, or have an unknown name, are listed in ``OUT.rejected``.
 
         Args:
-            queries: questions, one a row: .tsv, .jsonl or .parquet; see ``answering.query_files``.
+            queries: questions, one a row: .tsv, .csv, .jsonl or .parquet; see
+                ``answering.query_files``.
             out: the file of answers, of one of the same formats; it appears when all are there.
-            k: how many answers each.
-            new_only: leave out answers that are known facts.
-            samples: draws of the identity noise.
             resume: go on with what an earlier start of the same job has left; else start anew.
             progress: called with questions done and in all, first for answering, then for writing.
+            how: as of ``answer``.
 
         Raises:
             UserError: the questions cannot be read or the answers cannot be written.
         """
-        options = Options(k, new_only, samples)
+        options = self._answerer.options(**how)
         return answer_file(
             self._answerer, Path(queries), Path(out), options, resume=resume, progress=progress
         )
@@ -272,6 +251,8 @@ class Reasoner:
         k: int = 10,
         sweep: Sweep = "heads",
         every_entity: bool = False,
+        candidates: Names | None = None,
+        of_type: str | None = None,
         progress: Progress | None = None,
     ) -> MissingFacts:
         """Ranks the most probable facts of a relation that are not known.
@@ -282,13 +263,16 @@ class Reasoner:
             sweep: ask every head of the relation for tails, or every tail for heads; the side with
                 fewer entities is quicker.
             every_entity: ask every entity of the graph, not only those that have the relation.
+            candidates: the only entities that may answer; see ``answer``.
+            of_type: only entities of a type may.
             progress: called with entities asked and to ask.
         """
         return self._answerer.missing_facts(
             relation,
-            k=Options(k).k,
+            k=self._answerer.options(k=k).k,
             sweep=sweep,
             every_entity=every_entity,
+            among=self._answerer.among(candidates, of_type),
             progress=progress,
         )
 
@@ -308,6 +292,7 @@ class Reasoner:
         )
         self.calibration = save_calibration(self.folder, calibration)
         self._answerer.use(Calibrator(self.calibration, self.link, self.graph.relations))
+        self.__dict__.pop("_explainer", None)  # its probabilities are the old ones
         return self.calibration
 
     def evaluate(
@@ -315,6 +300,7 @@ class Reasoner:
         split: str = "test",
         *,
         graph: str | Path | None = None,
+        relations: int = 0,
         progress: Progress | None = None,
         command: str | None = None,
     ) -> EvaluationReport:
@@ -322,6 +308,13 @@ class Reasoner:
 
         Two baselines are ranked beside the model. The report also has the ranks of single facts,
         ``report.facts``, and metrics by relation, ``report.by_relation()``.
+
+        Args:
+            split: ``test``, ``valid`` or ``train``.
+            graph: another data set.
+            relations: ask for the relation of so many facts as well.
+            progress: called with facts done and facts in all.
+            command: what the user typed, to be kept in the report.
         """
         seed, dataset = self.config.seed, self.dataset
         if graph is not None:
@@ -336,6 +329,8 @@ class Reasoner:
             progress=progress,
             trained_on=self.dataset.train.graph,
             calibration=self.calibration,
+            link=self.link,
+            relations=relations,
             command=command,
         )
 
@@ -374,7 +369,10 @@ class Reasoner:
     @cached_property
     def _explainer(self) -> Explainer:
         seed = self.config.seed
-        finder = EvidenceFinder(self.model, self.graph, self._known, seed=seed)
+        calibrator = Calibrator(self.calibration, self.link, self.graph.relations)
+        finder = EvidenceFinder(
+            self.model, self.graph, self._known, seed=seed, calibrator=calibrator
+        )
         return Explainer(finder, labels=self.labels, seed=seed)
 
     def measure_faithfulness(

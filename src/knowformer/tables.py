@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import pandas
     from rich.table import Table
 
+NARROW = 9  # characters of a heading that numbers stand below
 PLAIN_WIDTH = 100  # characters of a printed table; its columns are no wider than they need
 
 Cell = str | int | float | bool | None
@@ -106,6 +107,8 @@ class Tabular:
         for column in view.shown_columns:
             justify = "right" if column.is_number else "left"
             name = plain(column.name)
+            if column.is_number and len(name) > NARROW:
+                name = name.replace(" ", "\n")  # no wider than its numbers
             table.add_column(name, justify=justify, overflow="fold", no_wrap=column.is_number)
         for number, row in enumerate(view.rows):
             cells = [plain(text) for text in view.text(row)]

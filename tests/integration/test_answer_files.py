@@ -40,10 +40,8 @@ def write_questions(path: Path, questions: list[dict[str, str | None]]) -> Path:
         table = pyarrow.Table.from_pylist(questions, schema=schema)
         pytest.importorskip("pyarrow.parquet").write_table(table, path)
         return path
-    lines = [
-        json.dumps(q) if path.suffix == ".jsonl" else "\t".join(v or "?" for v in q.values())
-        for q in questions
-    ]
+    mark = {".tsv": "\t", ".csv": ","}.get(path.suffix)
+    lines = [mark.join(v or "?" for v in q.values()) if mark else json.dumps(q) for q in questions]
     path.write_text("\n".join(lines), "utf-8")
     return path
 
@@ -53,7 +51,8 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     if path.suffix == ".parquet":
         return pytest.importorskip("pyarrow.parquet").read_table(path).to_pylist()
     with path.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+        dialect = {} if path.suffix == ".csv" else {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
+        rows = list(csv.DictReader(file, **dialect))
     numbers = {"line": int, "rank": int, "score": float, "probability": float}
     return [
         {**row, **{n: of(row[n]) for n, of in numbers.items()}, "known": row["known"] == "true"}
@@ -67,13 +66,14 @@ def asked_alone(nations_run: Path, command: Callable[..., Any]) -> list[dict[str
 
     def ask(question: dict[str, str | None]) -> dict[str, Any]:
         given = [a for name, value in question.items() if value for a in (f"--{name}", value)]
-        done = command("answer", nations_run, *given, "-k", "3", "--threads", "1", "--json")
+        how = ["-k", "3", "--no-typical", "--threads", "1", "--json"]
+        done = command("answer", nations_run, *given, *how)
         return json.loads(done.stdout)
 
     return list(map(ask, QUESTIONS))
 
 
-@pytest.mark.parametrize("ending", ["tsv", "jsonl", "parquet"])
+@pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl", "parquet"])
 def test_questions_of_every_format_are_answered_as_asked_alone(
     ending: str,
     answer: Callable[..., Any],
@@ -90,7 +90,7 @@ def test_questions_of_every_format_are_answered_as_asked_alone(
     assert not list(tmp_path.glob("*.rejected"))
 
 
-@pytest.mark.parametrize("ending", ["tsv", "parquet"])
+@pytest.mark.parametrize("ending", ["tsv", "csv", "parquet"])
 def test_tables_of_answers_say_the_same(
     ending: str,
     answer: Callable[..., Any],
@@ -238,7 +238,7 @@ def test_a_folder_that_is_not_of_parts_is_left_alone(
 
 BAD = {
     "no such file": ("q.tsv", "out.tsv", [], ["found none"]),
-    "another ending": ("q.csv", "out.tsv", [], ["'q.csv'", ".parquet"]),
+    "another ending": ("q.xls", "out.tsv", [], ["'q.xls'", ".parquet"]),
     "another ending of answers": ("q.jsonl", "out.xlsx", [], ["'out.xlsx'"]),
     "no answers": ("q.jsonl", "out.tsv", ["-k", "0"], ["positive number of answers, got 0"]),
     "no samples": ("q.jsonl", "out.tsv", ["--samples", "0"], ["number of samples, got 0"]),
@@ -258,7 +258,7 @@ def test_what_cannot_be_asked_or_written_is_refused(
 ):
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     write_questions(tmp_path / "q.jsonl", QUESTIONS)
-    shutil.copyfile(tmp_path / "q.jsonl", tmp_path / "q.csv")
+    shutil.copyfile(tmp_path / "q.jsonl", tmp_path / "q.xls")
     (tmp_path / "folder.tsv").mkdir()
     (tmp_path / "empty.tsv").write_text("\n\n", "utf-8")
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 no")
@@ -278,7 +278,7 @@ def test_what_cannot_be_asked_or_written_is_refused(
 def test_queries_without_out_are_refused(nations_run: Path, tmp_path: Path, refuse: Refuse):
     queries = write_questions(tmp_path / "q.jsonl", QUESTIONS)
     assert "--out with --queries" in refuse("answer", nations_run, "--queries", queries)
-    assert "--queries with --out" in refuse("answer", nations_run, "--out", tmp_path / "o.tsv")
+    assert "--all-missing with --out" in refuse("answer", nations_run, "--out", tmp_path / "o.tsv")
 
 
 def test_answers_never_take_the_place_of_their_questions(
@@ -320,6 +320,24 @@ def test_missing_facts_are_listed(answer: Callable[..., Any]):
     assert likely == sorted(likely, reverse=True)
     table = answer("--all-missing", "embassy", "-k", "4").stdout
     assert "new facts of embassy" in table
+
+
+def test_missing_facts_are_written_and_may_be_of_some_entities_alone(
+    answer: Callable[..., Any], tmp_path: Path
+):
+    names, out = tmp_path / "names.txt", tmp_path / "new.csv"
+    names.write_text("cuba\nusa\nuk\n", "utf-8")
+    asked = ["--all-missing", "embassy", "-k", "9", "--candidates", names, "--out", out]
+    assert answer(*asked).stdout.strip() == f"Written: {out}"
+    with out.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["rank"]) for row in rows] == list(range(1, len(rows) + 1))
+    assert {row["tail"] for row in rows} <= {"cuba", "usa", "uk"}
+    assert {row["relation"] for row in rows} == {"embassy"}
+    of_type = ["--relation", "embassy", "--head", "usa", "--type", "treaties:tail", "--json"]
+    printed = json.loads(answer(*of_type, "--candidates", names).stdout)
+    assert printed["query"]["candidates"] <= 3
+    assert all(found["typical_rank"] >= 1 for found in printed["answers"])
 
 
 def test_an_unknown_relation_is_named_with_those_that_exist(nations_run: Path, refuse: Refuse):

@@ -95,8 +95,8 @@ def test_evaluating_prints_the_promised_shape_and_twice_the_same_numbers(
     first = read_json("evaluate", run, "--threads", "1")
     named = {"protocol", "head", "tail", *POLICIES}
     assert first.keys() == named | {
-        *("categories", "view", "link_prediction", "calibration", "baselines"),
-        *("seconds", "command"),
+        *("categories", "view", "link_prediction", "calibration", "relation_ranks"),
+        *("baselines", "seconds", "command"),
     }
     for policy in POLICIES:
         assert first[policy].keys() == METRIC_NAMES
@@ -120,12 +120,15 @@ def test_the_table_of_an_evaluation_shows_headline_protocol_and_command(
     family_run: Path, tmp_path: Path, succeed: Callable[..., str]
 ):
     run = shutil.copytree(family_run, tmp_path / "run")
-    printed = succeed("evaluate", run, "--split", "valid", "--threads", "1")
+    printed = succeed("evaluate", run, "--split", "valid", "--threads", "1", "--relations", "4")
     stored = json.loads((run / "metrics.json").read_text("utf-8"))["valid"]
     (row,) = [line for line in printed.splitlines() if re.search("model, (realistic|how)", line)]
     shown = re.findall(r"\d+\.\d+", row)
     assert shown[0] == f"{stored['realistic']['mrr']:.3f}"
     assert "family, valid: 6 facts asked both ways, 32 candidates" in printed
+    assert stored["relation_ranks"]["num_facts"] == 4
+    (row,) = [line for line in printed.splitlines() if "relation asked (4)" in line]
+    assert f"{stored['relation_ranks']['both']['mrr']:.3f}" in row
     assert "transductive" in printed
     assert "Validation MRR in training was " in printed
     assert "made by: " in printed
@@ -169,11 +172,12 @@ def check_answers(printed: Any, *, named: str, count: int) -> list[dict[str, Any
     answers: list[dict[str, Any]] = printed["answers"]
     assert len(answers) == count
     for rank, answer in enumerate(answers, start=1):
-        assert answer.keys() == {named, "rank", "score", "probability", "known"}
+        more = "share" if named == "relation" else "typical_rank"
+        assert answer.keys() == {named, "rank", "score", "probability", "known", more}
         assert answer["rank"] == rank
         assert 0 <= answer["probability"] <= 1
         assert isinstance(answer["known"], bool)
-    likely = [answer["probability"] for answer in answers]
+    likely = [answer["share" if named == "relation" else "probability"] for answer in answers]
     assert likely == sorted(likely, reverse=True)
     assert len({answer[named] for answer in answers}) == count
     return answers

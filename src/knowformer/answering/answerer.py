@@ -4,7 +4,9 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import Unpack
 
+from knowformer.answering.candidates import HowToAnswer, Names, find_candidates
 from knowformer.answering.engine import Engine, Progress
 from knowformer.answering.missing import rank_missing_facts
 from knowformer.answering.questions import Question, build_question
@@ -74,6 +76,20 @@ class Answerer:
         """
         return build_question(self.graph, self.labels, head=head, relation=relation, tail=tail)
 
+    def options(self, **how: Unpack[HowToAnswer]) -> Options:
+        """Resolves options to ids; raises what ``among`` raises, or ConfigError."""
+        return Options(
+            how.get("k", 10),
+            how.get("new_only", False),
+            how.get("samples", 1),
+            how.get("typical", False),
+            self.among(how.get("candidates"), how.get("of_type")),
+        )
+
+    def among(self, candidates: Names | None, of_type: str | None) -> tuple[int, ...] | None:
+        """Returns which entities may answer; see ``find_candidates``."""
+        return find_candidates(self.graph, self.labels, names=candidates, of_type=of_type)
+
     def answer(
         self,
         questions: Sequence[Question],
@@ -100,6 +116,7 @@ class Answerer:
         k: int,
         sweep: Sweep = "heads",
         every_entity: bool = False,
+        among: tuple[int, ...] | None = None,
         progress: Progress | None = None,
     ) -> MissingFacts:
         """Ranks the most probable facts of a relation that are not known.
@@ -111,7 +128,13 @@ class Answerer:
         engine = self._engine
         number = self.labels.find_relation(relation, self.graph.relations)
         ranking = rank_missing_facts(
-            engine, number, k=k, sweep=sweep, every_entity=every_entity, progress=progress
+            engine,
+            number,
+            k=k,
+            sweep=sweep,
+            every_entity=every_entity,
+            among=among,
+            progress=progress,
         )
         names, labels = self.graph.entities.names, self.labels.entities
         name = self.graph.relations.names[number]
@@ -168,6 +191,8 @@ class Answerer:
                 known=candidate.known,
                 label=labels.get(names[candidate.id]),
                 spread=candidate.spread,
+                share=candidate.share,
+                typical_rank=candidate.typical_rank,
             )
             for rank, candidate in enumerate(ranking.candidates, start=1)
         ]

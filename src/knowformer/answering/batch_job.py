@@ -24,7 +24,7 @@ from knowformer.errors import ConfigError, DataError, StorageError, UserError
 from knowformer.storage.atomic_files import atomic_path, remove_partial_files, write_text
 
 PART_ROWS = 512
-PART_PASSES = 1024  # of the model; a relation question takes one per relation
+PART_PASSES = 1024  # of the model; a relation question takes two per relation
 HINTS = 100  # unknown names that get near spellings; finding these takes time
 
 Progress = Callable[[int, int], None]
@@ -93,7 +93,11 @@ def answer_file(
         if is_new and not any(job.parts.glob("part-*")):
             shutil.rmtree(job.parts, ignore_errors=True)  # nothing to go on with
         raise
-    columns = columns_of(has_labels=bool(answerer.labels), has_spread=options.samples > 1)
+    columns = columns_of(
+        has_labels=bool(answerer.labels),
+        has_spread=options.samples > 1,
+        has_typical=options.typical,
+    )
     rejected_file = target.with_name(f"{target.name}.rejected")
     rejected = _write_rejected(job, rejected_file)
     with atomic_path(target) as temporary:
@@ -165,7 +169,7 @@ def _cut(rows: Iterator[Row], num_relations: int) -> Iterator[list[Row]]:
     for row in rows:
         part.append(row)
         asks_relation = row.parts.get("head") and row.parts.get("tail")
-        passes += num_relations if asks_relation else 1
+        passes += 2 * num_relations if asks_relation else 1
         if len(part) == PART_ROWS or passes >= PART_PASSES:
             yield part
             part, passes = [], 0

@@ -1,15 +1,15 @@
 """The engine: questions in ids to rankings in ids, in batches of bounded memory.
 
 Questions with the same given entity and relation share one pass of the model. A relation question
-takes a pass per relation, whatever its tail: those with the same head share them all, and those
-with other heads are asked side by side, relation by relation, which shares a part of each pass. A
-question's answers do not depend on its batch.
+takes two passes per relation, from its head and from its tail: those with the same head, or the
+same tail, share them, and others are asked side by side, relation by relation, which shares a part
+of each pass. A question's answers do not depend on its batch.
 """
 
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache, partial
 
 import numpy as np
 import torch
@@ -18,17 +18,21 @@ from torch import Tensor
 
 from knowformer.answering.questions import Question
 from knowformer.answering.ranking import Draw, Options, Ranking, RankingCache, build_ranking
-from knowformer.calibration.calibrator import Calibrator, Probabilities
+from knowformer.calibration.calibrator import Calibrator
 from knowformer.calibration.features import QueryFeatures, query_features
+from knowformer.calibration.relation_choice import relation_shares
+from knowformer.calibration.relation_evidence import gather_evidence, num_queries
 from knowformer.graph.inverse import inverse_of
 from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.graph.roles import roles_of
 from knowformer.model.knowformer import KnowFormer
 from knowformer.queries.known_answers import KnownAnswers
 from knowformer.queries.scores import Scores
 from knowformer.scoring.batch_size import queries_at_once
 from knowformer.scoring.scorer import Scorer
+from knowformer.seeding import derive_seed
 
-RELATION_QUERIES = 32  # passes between two reports of progress: a relation question takes many
+OTHERS = 8  # heads of a relation that say how its answers typically rank
 
 Progress = Callable[[int, int], None]
 
@@ -47,14 +51,27 @@ class ScoredBatch:
         table = self.scores.table
         return table.masked_fill(self.known, -torch.inf) if new_only else table
 
-    def is_known(
-        self, queries: Int[Tensor, " F"], entities: Int[Tensor, " F"]
-    ) -> Bool[Tensor, " F"]:
-        """Returns whether each entity is a known answer of its query."""
-        width = self.scores.num_entities
-        return torch.isin(
-            queries * width + entities, self.known_pairs[0] * width + self.known_pairs[1]
+    def among(self, ids: tuple[int, ...] | None) -> "ScoredBatch":
+        """Returns the batch with these entities, rising, as the only candidates; None: with all.
+
+        One that its query does not see stays, with the lowest score of all that it sees.
+        """
+        if ids is None:
+            return self
+        entities = torch.tensor(ids)
+        size, width = len(self.scores), len(entities)
+        queries = torch.arange(size).repeat_interleave(width)
+        every = entities.repeat(size)
+        scores = Scores(
+            self.scores.at(queries, every),
+            torch.arange(size + 1) * width,
+            self.scores.num_entities,
+            entities=every,
         )
+        row, answer = self.known_pairs
+        kept = torch.isin(answer, entities)
+        known = (row[kept], answer[kept])
+        return ScoredBatch(scores, scores.mask(*known), known, self.features)
 
     @property
     def num_known(self) -> Int[Tensor, " B"]:
@@ -97,6 +114,16 @@ class Engine:
 
         self._scorer = scorer
 
+        @lru_cache(maxsize=OTHERS)
+        def others(relation: int) -> tuple[list[int], ScoredBatch]:
+            """Scores some heads of a relation; one more than needed: one may be asked about."""
+            every = roles_of(graph.adjacency).entities(relation)
+            random = np.random.default_rng(derive_seed(seed, "typical", relation))
+            heads = torch.from_numpy(random.permutation(every)[: OTHERS + 1])
+            return heads.tolist(), self.score(heads, torch.full_like(heads, relation))
+
+        self._others = others
+
     def with_calibrator(self, calibrator: Calibrator) -> "Engine":
         """Returns an engine that makes other probabilities, with a cache of its own."""
         other = copy(self)
@@ -110,14 +137,20 @@ class Engine:
         return queries_at_once(len(self.graph.entities))
 
     def score(
-        self, heads: Int[Tensor, " B"], relations: Int[Tensor, " B"], *, sample: int = 0
+        self,
+        heads: Int[Tensor, " B"],
+        relations: Int[Tensor, " B"],
+        *,
+        sample: int = 0,
+        among: tuple[int, ...] | None = None,
     ) -> ScoredBatch:
-        """Scores queries (head, relation, ?) against every entity that they see."""
+        """Scores queries (head, relation, ?) against all entities that they see, or some."""
         scores = self._scorer(sample).score(heads, relations)
         seen = scores.mask(*self._seen.lookup(heads, relations))
         known = self._known.lookup(heads, relations)
         features = query_features(scores, seen, relations)
-        return ScoredBatch(scores, scores.mask(*known), known, features)
+        batch = ScoredBatch(scores, scores.mask(*known), known, features)
+        return batch.among(among)
 
     def rank(
         self,
@@ -138,8 +171,8 @@ class Engine:
         todo = [q for q in distinct if q not in rankings]
         entity_questions = [q for q in todo if q.relation is not None]
         relation_questions = [q for q in todo if q.relation is None]
-        num_heads = len({q.head for q in relation_questions})
-        total = options.samples * (len(entity_questions) + num_heads * len(self.graph.relations))
+        passes = num_queries(_pairs(relation_questions), len(self.graph.relations))
+        total = options.samples * (len(entity_questions) + passes)
         done = _Counter(total, progress)
         # Equal relations side by side: they share their relation vectors.
         order = sorted((*self._query(q), n) for n, q in enumerate(entity_questions))
@@ -169,7 +202,7 @@ class Engine:
         num_known = torch.zeros(len(questions))
         chosen = entities = known = torch.empty(0)
         for sample in range(options.samples):
-            batch = self.score(heads, relations, sample=sample)
+            batch = self.score(heads, relations, sample=sample, among=options.among)
             allowed = batch.allowed(new_only=options.new_only)
             best = allowed.sort(dim=1, descending=True, stable=True)
             k = min(options.k, allowed.shape[1])
@@ -190,72 +223,87 @@ class Engine:
                 entities[number].tolist(),
                 of_question,
                 known[number].numpy(),
-                num_candidates=len(self.graph.entities),
+                num_candidates=len(options.among or self.graph.entities),
                 num_known=int(num_known[number]),
+                typical_ranks=self._typical_ranks(
+                    int(heads[number]), int(relations[number]), entities[number], options
+                ),
             )
             for number, of_question in enumerate(draws)
         ]
 
+    def _typical_ranks(
+        self, head: int, relation: int, entities: Int[Tensor, " K"], options: Options
+    ) -> Int[np.ndarray, " K"] | None:
+        """Returns the median rank of entities as answers for other heads of a relation.
+
+        None if it was not asked for, or the relation has no other heads.
+        """
+        heads, batch = self._others(relation) if options.typical else ([], None)
+        rows = torch.tensor([row for row, other in enumerate(heads) if other != head][:OTHERS])
+        if batch is None or len(rows) == 0:
+            return None
+        narrowed = batch.among(options.among)
+        allowed = narrowed.allowed(new_only=options.new_only)[rows]
+        ranks = [
+            1 + (allowed > narrowed.scores.at(rows, entity.expand(len(rows)))[:, None]).sum(1)
+            for entity in entities.clamp(min=0)
+        ]
+        return torch.stack(ranks).median(1).values.numpy()
+
     def _rank_relations(
         self, questions: list[Question], options: Options, done: "_Counter"
     ) -> list[Ranking]:
-        """Ranks (head, r, tail) over every relation r that has a name."""
-        k = min(options.k, len(self.graph.relations))
+        """Ranks (head, r, tail) over every relation r that has a name, by both directions."""
+        pairs, num_relations = _pairs(questions), len(self.graph.relations)
+        relations = torch.arange(num_relations).expand(len(questions), -1)
+        ends = pairs.repeat_interleave(num_relations, 0)
+        facts = torch.stack([ends[:, 0], relations.flatten(), ends[:, 1]], 1)
+        known = self._known.holds(facts).view(relations.shape).numpy()
+        allowed = ~known if options.new_only else np.ones_like(known)
         draws: list[list[Draw]] = [[] for _ in questions]
-        chosen: list[list[int]] = []
-        known = np.zeros((0, 0), dtype=bool)
+        chosen: list[Int[np.ndarray, " K"]] = []
         for sample in range(options.samples):
-            scores, probabilities, known = self._score_relations(questions, sample, done)
+            evidence = gather_evidence(
+                partial(self._score_features, sample=sample),
+                self.calibrator,
+                roles_of(self.graph.adjacency),
+                pairs,
+                relations,
+                batch_size=self.batch_size,
+                progress=done.part(),
+            )
+            scores = self.calibrator.relation_choice.scores(evidence.columns)
+            shares = relation_shares(scores, allowed)
             for number, of_question in enumerate(draws):
-                hidden = known[number] if options.new_only else np.zeros_like(known[number])
-                order = [r for r in probabilities[number].order().tolist() if not hidden[r]]
+                order = np.argsort(-scores[number], kind="stable")
+                top = order[allowed[number, order]][: options.k]
                 if sample == 0:
-                    chosen.append(order[:k])
-                at, top = chosen[number], set(order[:k])
-                in_top = np.array([relation in top for relation in at], dtype=bool)
-                values = probabilities.values[number, at]
-                of_question.append(Draw(scores[number, at], values, in_top))
+                    chosen.append(top)
+                at, in_top = chosen[number], np.isin(chosen[number], top)
+                values = evidence.probabilities[number, at]
+                of_question.append(Draw(scores[number, at], values, in_top, shares[number, at]))
         return [
             build_ranking(
-                chosen[number],
+                chosen[number].tolist(),
                 of_question,
                 known[number, chosen[number]],
-                num_candidates=len(self.graph.relations),
+                num_candidates=num_relations,
                 num_known=int(known[number].sum()),
             )
             for number, of_question in enumerate(draws)
         ]
 
-    def _score_relations(
-        self, questions: list[Question], sample: int, done: "_Counter"
-    ) -> tuple[Float[np.ndarray, "Q R"], Probabilities, Bool[np.ndarray, "Q R"]]:
-        """Scores every relation between each question's head and tail.
+    def _score_features(
+        self, heads: Int[Tensor, " B"], relations: Int[Tensor, " B"], *, sample: int
+    ) -> tuple[Scores, QueryFeatures]:
+        batch = self.score(heads, relations, sample=sample)
+        return batch.scores, batch.features
 
-        A probability needs the scores of all entities, not of the tail alone, so a relation costs a
-        whole pass of the model. Relation by relation, the heads share what a relation makes alike.
-        """
-        asked = torch.tensor([(q.head, q.tail) for q in questions])
-        heads, head_of = torch.unique(asked[:, 0], return_inverse=True)
-        num_relations = len(self.graph.relations)
-        scores = np.zeros((len(questions), num_relations))
-        probabilities = Probabilities(np.zeros_like(scores), np.zeros_like(scores))
-        known = np.zeros(scores.shape, dtype=bool)
-        queries = torch.cartesian_prod(torch.arange(num_relations), torch.arange(len(heads)))
-        for some in queries.split(min(self.batch_size, RELATION_QUERIES)):
-            relations, numbers = some.unbind(1)
-            batch = self.score(heads[numbers], relations, sample=sample)
-            query, question = torch.nonzero(numbers[:, None] == head_of, as_tuple=True)
-            tails = asked[question, 1]
-            of_tails = batch.scores.at(query, tails)
-            features = batch.features.take(query.numpy())
-            calibrated = self.calibrator.probabilities(of_tails[:, None], features)
-            at = (question.numpy(), relations[query].numpy())
-            scores[at] = of_tails.double().numpy()
-            probabilities.values[at] = calibrated.values[:, 0]
-            probabilities.log_odds[at] = calibrated.log_odds[:, 0]
-            known[at] = batch.is_known(query, tails).numpy()
-            done.add(len(some))
-        return scores, probabilities, known
+
+def _pairs(questions: Sequence[Question]) -> Int[Tensor, "Q 2"]:
+    ends = [(q.head, q.tail) for q in questions]
+    return torch.tensor(ends, dtype=torch.long).view(-1, 2)
 
 
 class _Counter:
@@ -268,3 +316,8 @@ class _Counter:
         self._done += passes
         if self._progress is not None:
             self._progress(self._done, self._total)
+
+    def part(self) -> Progress:
+        """Returns what counts the passes of a part of the work, from here on."""
+        before = self._done
+        return lambda done, _: self.add(before + done - self._done)

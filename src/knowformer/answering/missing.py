@@ -60,9 +60,12 @@ def rank_missing_facts(
     k: int,
     sweep: Sweep = "heads",
     every_entity: bool = False,
+    among: tuple[int, ...] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> MissingRanking:
     """Asks every head (or tail) of a relation, and keeps the k most probable facts not known.
+
+    With ``among`` these entities alone, by their ids, may answer.
 
     Raises:
         DataError: no entity of the graph takes part in the relation.
@@ -73,7 +76,7 @@ def rank_missing_facts(
     best: _Pairs | None = None
     num_candidates = done = 0
     for heads in asked.split(engine.batch_size):
-        batch = engine.score(heads, torch.full_like(heads, relation))
+        batch = engine.score(heads, torch.full_like(heads, relation), among=among)
         allowed = batch.allowed(new_only=True)
         top = allowed.topk(min(k, allowed.shape[1]), dim=1)
         probabilities = engine.calibrator.probabilities(top.values, batch.features)
@@ -85,7 +88,8 @@ def rank_missing_facts(
             probabilities[finite],
         )
         best = (pairs if best is None else best.joined(pairs)).best(k)
-        num_candidates += len(heads) * len(engine.graph.entities) - int(batch.num_known.sum())
+        num_candidates += len(heads) * len(among or engine.graph.entities)
+        num_candidates -= int(batch.num_known.sum())
         done += len(heads)
         if progress is not None:
             progress(done, len(asked))

@@ -1,11 +1,13 @@
-"""Files of questions, read row by row: TSV, JSON lines or Parquet, by the name's ending.
+"""Files of questions, read row by row: TSV, CSV, JSON lines or Parquet, by the name's ending.
 
 TSV     head<TAB>relation<TAB>tail with ``?`` for what is asked, or two columns head<TAB>relation;
         or a first line that names the columns (head, relation, tail, any two or all of them)
+CSV     the same with commas, and quotes around names that hold one
 JSONL   an object a line with head, relation and tail; what is asked is null or left out
 Parquet columns head, relation and tail of text; what is asked is null or left out
 """
 
+import csv
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
@@ -21,6 +23,7 @@ COLUMNS = ("head", "relation", "tail")
 ENDINGS = {
     ".tsv": "tsv",
     ".txt": "tsv",
+    ".csv": "csv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".parquet": "parquet",
@@ -38,7 +41,7 @@ class Row:
 
 
 def file_format(path: Path) -> str:
-    """Returns tsv, jsonl or parquet.
+    """Returns tsv, csv, jsonl or parquet.
 
     Raises:
         ConfigError: the ending is none of those.
@@ -47,7 +50,7 @@ def file_format(path: Path) -> str:
     kind = ENDINGS.get(path.suffix.lower())
     if kind is None:
         raise ConfigError(
-            f"Expected a file that ends in .tsv, .jsonl or .parquet, got {path.name!r}."
+            f"Expected a file that ends in .tsv, .csv, .jsonl or .parquet, got {path.name!r}."
         )
     if kind == "parquet":
         require_package("pyarrow", extra="frames", purpose=f"read or write {path.name}")
@@ -64,7 +67,7 @@ def read_rows(path: Path) -> Iterator[Row]:
     if kind == "parquet":
         yield from _read_parquet(path)
     else:
-        yield from (_read_tsv if kind == "tsv" else _read_json_lines)(path)
+        yield from _read_json_lines(path) if kind == "jsonl" else _read_table(path, kind)
 
 
 def measure(path: Path) -> tuple[int, str]:
@@ -104,10 +107,11 @@ def _lines(path: Path) -> Iterator[tuple[int, str, str | None]]:
                 yield number, shown, "Expected UTF-8 text, got other bytes."
 
 
-def _read_tsv(path: Path) -> Iterator[Row]:
+def _read_table(path: Path, kind: str) -> Iterator[Row]:
+    mark = "commas" if kind == "csv" else "tabs"
     columns: Sequence[str] | None = None
     for number, text, fault in _lines(path):
-        fields = text.split("\t")
+        fields = next(csv.reader([text])) if kind == "csv" else text.split("\t")
         if columns is None:
             named = [field.strip().lower() for field in fields]
             columns = COLUMNS
@@ -117,7 +121,7 @@ def _read_tsv(path: Path) -> Iterator[Row]:
         counts = {2, 3} if columns is COLUMNS else {len(columns)}
         if fault is None and len(fields) not in counts:
             wanted = " or ".join(map(str, sorted(counts)))
-            fault = f"Expected {wanted} columns with tabs between them, got {len(fields)}."
+            fault = f"Expected {wanted} columns with {mark} between them, got {len(fields)}."
         yield Row(number, text, _asked(dict(zip(columns, fields, strict=False))), fault)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from threading import Lock
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from knowformer.answering.questions import Question
 from knowformer.answering.results import NoiseSpread
@@ -26,6 +26,10 @@ class Options:
     new_only: bool = False
     samples: int = 1
     """Draws of the identity noise; more than one adds a spread to each answer."""
+    typical: bool = False
+    """Ask other heads of the relation as well, and say how the answers rank there."""
+    among: tuple[int, ...] | None = None
+    """Entities that may answer, by their ids, rising; None: all may."""
 
     def __post_init__(self) -> None:
         if self.k < 1:
@@ -43,6 +47,8 @@ class Candidate:
     probability: float
     known: bool
     spread: NoiseSpread | None
+    share: float | None = None
+    typical_rank: int | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,8 @@ class Draw:
     probabilities: Float[np.ndarray, " K"]
     in_top: Bool[np.ndarray, " K"]
     """Whether each is among the k best of this draw as well."""
+    shares: Float[np.ndarray, " K"] | None = None
+    """Of relations: the probability of each, given that one of them holds."""
 
 
 def build_ranking(
@@ -71,6 +79,7 @@ def build_ranking(
     *,
     num_candidates: int,
     num_known: int,
+    typical_ranks: Int[np.ndarray, " K"] | None = None,
 ) -> Ranking:
     """Returns the ranking of chosen candidates; the first draw gives their scores.
 
@@ -80,6 +89,7 @@ def build_ranking(
         known: of each of them, whether it is a known fact.
         num_candidates: of the question in all.
         num_known: of these, known facts.
+        typical_ranks: of each of them, where that was asked for.
     """
     first = draws[0]
     candidates = [
@@ -89,6 +99,8 @@ def build_ranking(
             probability=float(first.probabilities[place]),
             known=bool(known[place]),
             spread=_spread(draws, place) if len(draws) > 1 else None,
+            share=None if first.shares is None else float(first.shares[place]),
+            typical_rank=None if typical_ranks is None else int(typical_ranks[place]),
         )
         for place, number in enumerate(chosen)
         if np.isfinite(first.scores[place])  # left out by new_only

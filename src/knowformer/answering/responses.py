@@ -44,11 +44,15 @@ class AnswerResponse(Response):
     known: bool
     label: str | None = None
     spread: NoiseSpread | None = None
+    share: float | None = None
+    """Of a relation: the probability that it is this one, given that one holds."""
+    typical_rank: int | None = None
 
     @classmethod
     def of(cls, answer: Answer, asks_for: AskedFor) -> "AnswerResponse":
         """Returns an answer as JSON."""
-        optional: dict[str, Any] = {"label": answer.label, "spread": answer.spread}
+        names = ("label", "spread", "share", "typical_rank")
+        optional = {name: getattr(answer, name) for name in names}
         return cls(
             **{"relation" if asks_for == "relation" else "entity": answer.name},
             rank=answer.rank,

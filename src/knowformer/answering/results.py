@@ -43,6 +43,10 @@ class Answer:
     label: str | None = None
     """Its readable name, where there is one."""
     spread: NoiseSpread | None = None
+    share: float | None = None
+    """Of a relation: the probability that it is this one, given that one holds."""
+    typical_rank: int | None = None
+    """The median rank of this entity for other heads (or tails) of the relation, if asked for."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,27 +81,51 @@ class Answers(Tabular):
     def table(self) -> TableView:
         """Returns the answers, best first."""
         labelled = any(answer.label for answer in self.answers)
+        typical = any(answer.typical_rank is not None for answer in self.answers)
         spread = self.answers[0].spread if self.answers else None
+        of_relations = self.asks_for == "relation"
         columns = [
             Column("rank", is_number=True),
-            Column(self.asks_for),
+            *([Column("typical rank", is_number=True)] if typical else []),
+            Column(self.asks_for, is_shown=not self._readable_alone()),
             *([Column("label")] if labelled else []),
+            *([Column("share", is_number=True, is_probability=True)] if of_relations else []),
             Column("probability", is_number=True, is_probability=True),
-            Column("score", decimals=2, is_number=True),
+            Column("score", decimals=2, is_number=True, is_shown=not of_relations),
             Column("known fact", words=("new", "yes")),
             *(SPREAD_COLUMNS if spread else []),
         ]
-        rows: list[list[Cell]] = []
-        for a in self.answers:
-            start: list[Cell] = [a.rank, a.name, *([a.label] if labelled else [])]
-            rows.append([*start, a.probability, a.score, a.known, *_spread_cells(a.spread)])
-        caption = (
-            f"{self.num_candidates:,} candidates, {self.num_known:,} of them known facts; "
-            f"{CAPTIONS[self.probability_kind]}"
-        )
-        if spread:
-            caption += f"; sd prob and top k: over {spread.samples} draws of the noise"
-        return TableView(self.shown_as or self.question(), columns, rows, caption)
+        rows: list[list[Cell]] = [
+            [
+                *(a.rank, *([a.typical_rank] if typical else [])),
+                *(a.name, *([a.label or a.name] if labelled else [])),
+                *([a.share] if of_relations else []),
+                *(a.probability, a.score, a.known, *_spread_cells(a.spread)),
+            ]
+            for a in self.answers
+        ]
+        return TableView(self.shown_as or self.question(), columns, rows, self._caption())
+
+    def _readable_alone(self) -> bool:
+        """Whether readable names tell the answers apart, so that people need no ids."""
+        shown = [answer.label or answer.name for answer in self.answers]
+        return any(answer.label for answer in self.answers) and len(set(shown)) == len(shown)
+
+    def _caption(self) -> str:
+        notes = [f"{self.num_candidates:,} candidates, {self.num_known:,} of them known facts"]
+        if self.asks_for == "relation":
+            notes.append("share: of the relations, if one of them holds between the two")
+        notes.append(CAPTIONS[self.probability_kind])
+        first = self.answers[0] if self.answers else None
+        if first and first.typical_rank is not None:
+            other = "head" if self.asks_for == "tail" else "tail"
+            notes.append(
+                f"typical rank: the same answer's for other {other}s of the relation; where it is "
+                "as good, the answer says little about this one"
+            )
+        if first and first.spread:
+            notes.append(f"sd prob and top k: over {first.spread.samples} draws of the noise")
+        return "; ".join(notes)
 
 
 SPREAD_COLUMNS = [

@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
+from knowformer.calibration.relation_choice import RelationChoice
 from knowformer.graph.inverse import Side
 from knowformer.scoring.link import LinkFunction
 
@@ -99,6 +100,8 @@ class Calibration(BaseModel):
     log_loss: dict[str, float]
     """Per validation candidate, each left out of the fit that it measures: by kind of curve."""
     fitted_on: FittedOn
+    relation_choice: RelationChoice | None = None
+    """How relations between two entities are compared; None in runs of before it was fitted."""
     weights_sha256: str = ""
     """Of the model that it belongs to."""
 

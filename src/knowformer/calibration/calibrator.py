@@ -9,6 +9,7 @@ from torch import Tensor
 
 from knowformer.calibration.calibration import Calibration
 from knowformer.calibration.features import QueryFeatures
+from knowformer.calibration.relation_choice import RelationChoice
 from knowformer.graph.inverse import asked_relation
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.scoring.link import LinkFunction, log_probabilities
@@ -54,6 +55,12 @@ class Calibrator:
     def kind(self) -> ProbabilityKind:
         """Returns what the probabilities are."""
         return "model" if self._calibration is None else "calibrated"
+
+    @property
+    def relation_choice(self) -> RelationChoice:
+        """How relations between two entities are compared; with defaults where none was fitted."""
+        fitted = self._calibration and self._calibration.relation_choice
+        return fitted or RelationChoice()
 
     @property
     def fingerprint(self) -> str:

@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from knowformer.calibration.calibration import Calibration
+from knowformer.calibration.calibrator import Calibrator
 from knowformer.calibration.reliability import CalibrationReport, measure_calibration
 from knowformer.data.dataset import Dataset, Split
 from knowformer.evaluation.baselines.comparison import compare
@@ -16,6 +18,7 @@ from knowformer.evaluation.link_prediction import auroc, average_precision, samp
 from knowformer.evaluation.metrics import rank_metrics
 from knowformer.evaluation.ranked_facts import RankedFacts
 from knowformer.evaluation.ranks import Ranks, filtered_ranks
+from knowformer.evaluation.relation_ranks import rank_relations
 from knowformer.evaluation.report import (
     EvaluationProtocol,
     EvaluationReport,
@@ -28,6 +31,7 @@ from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.model.knowformer import KnowFormer
 from knowformer.queries.batches import evaluation_batches
 from knowformer.queries.known_answers import KnownAnswers
+from knowformer.scoring.link import LinkFunction
 from knowformer.scoring.scorer import Scorer
 from knowformer.system.workers import torch_on_one_core
 
@@ -84,6 +88,8 @@ def evaluate(
     progress: Progress | None = None,
     trained_on: KnowledgeGraph | None = None,
     calibration: Calibration | None = None,
+    link: LinkFunction = "softmax",
+    relations: int = 0,
     command: str | None = None,
 ) -> EvaluationReport:
     """Evaluates a model on a split of a data set by filtered ranking.
@@ -97,6 +103,8 @@ def evaluate(
         progress: called with facts done and facts in all.
         trained_on: the graph the model was trained on, if it is not the data set's training graph.
         calibration: the model's, to be measured as well; not on ``train``, whose facts it sees.
+        link: the model's link function, for relations where there is no calibration.
+        relations: ask for the relation of so many facts as well.
         command: what the user typed, to be kept in the report.
     """
     started = time.perf_counter()
@@ -114,6 +122,7 @@ def evaluate(
         has_views=view is not None,
     )
     asks_head = facts.asks_head
+    calibrator = Calibrator(calibration, link, split.graph.relations)
     return EvaluationReport(
         protocol=_protocol(dataset, split, num_queries, seed, trained_on=trained_on),
         **metrics_by_policy(ranks),
@@ -123,6 +132,7 @@ def evaluate(
         view=view_report(ranks, view),
         link_prediction=predict_links(scorer, split, seed),
         calibration=_calibration(scorer, split, calibration, seed, progress),
+        relation_ranks=_relations(scorer, split, calibrator, relations, seed, progress),
         baselines=compare(1.0 / ranks.realistic, facts.baselines, asks_head),
         facts=facts,
         seconds=round(time.perf_counter() - started, 3),
@@ -140,6 +150,19 @@ def _calibration(
     if calibration is None or split.name == "train":
         return None
     return measure_calibration(scorer, split, calibration, seed=seed, progress=progress)
+
+
+def _relations(
+    scorer: Scorer,
+    split: Split,
+    calibrator: Calibrator,
+    num_facts: int,
+    seed: int,
+    progress: Progress | None,
+) -> dict[str, Any] | None:
+    if num_facts == 0 or len(split.facts) == 0:
+        return None
+    return rank_relations(scorer, split, calibrator, num_facts, seed=seed, progress=progress)
 
 
 def predict_links(scorer: Scorer, split: Split, seed: int) -> dict[str, float] | None:

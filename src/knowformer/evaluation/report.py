@@ -71,6 +71,8 @@ class EvaluationReport(Tabular, BaseModel):
     """AUROC and average precision, for graphs with a single relation."""
     calibration: CalibrationReport | None = None
     """Calibration quality, if the run is calibrated."""
+    relation_ranks: dict[str, Any] | None = None
+    """Ranks of relations, if they were asked for; see ``relation_ranks.rank_relations``."""
     baselines: BaselineReports | None = None
     """What popularity and two-hop rules score on the same facts; None in older reports."""
     facts: InstanceOf[RankedFacts] | None = Field(default=None, exclude=True, repr=False)
@@ -107,6 +109,11 @@ class EvaluationReport(Tabular, BaseModel):
             count = row["num_facts"]
             sides = [(f"{category} {side} ({count:,})", row[side]) for side in ("head", "tail")]
             named += sides if count else []
+        if self.relation_ranks:
+            found = self.relation_ranks
+            ends.append(len(named))
+            named.append((f"relation asked ({found['num_facts']:,})", found["both"]))
+            named += [(f"  by {name} alone", found[name]) for name in ("kinds", "model")]
         rows: list[list[Cell]] = [[name, *(m[key] for key in METRIC_NAMES)] for name, m in named]
         columns = [Column("ranks")]
         columns += [

@@ -69,7 +69,7 @@ class Explainer:
         first, number, last = self._ids(head, relation, tail)
         prediction = self._prediction(first, number, last, asks_for)
         evidence = self._finder.find(prediction, num_paths=num_paths, num_prototypes=num_prototypes)
-        before = score_margin(evidence.trace.scores, prediction)
+        before = score_margin(evidence.trace.scores, prediction, self._finder.probability)
         removal = Removal(self._finder, evidence)
         random = np.random.default_rng(
             derive_seed(self._seed, "explanation", first, number, last, asks_for)
@@ -82,8 +82,13 @@ class Explainer:
             asks_for=asks_for,
             standing=before,
             num_rivals=int(prediction.competitors.sum()),
+            num_candidates=len(self._graph.entities),
+            probability_kind=self._finder.probability.kind if self._finder.probability else "model",
             fact_hidden=bool(self._graph.adjacency.has_fact(fact)),
-            paths=[self._path(path, evidence.graph, removal, before) for path in evidence.paths],
+            paths=sorted(
+                [self._path(path, evidence.graph, removal, before) for path in evidence.paths],
+                key=lambda path: -path.loss.truth_log_odds,
+            ),
             no_paths=self._why_no_paths(evidence),
             prototypes=self._attended(evidence, evidence.prototypes),
             attended=self._attended(evidence, evidence.attended),

@@ -9,6 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from knowformer.calibration.calibrator import ProbabilityKind
 from knowformer.data.labels import Labels
 from knowformer.tables import Cell, Column, TableView, Tabular
 
@@ -17,6 +18,8 @@ FaithfulnessVerdict = Literal[
     "carry the answer", "contribute", "hardly matter", "are no better than random"
 ]
 
+NO_CHANGE = 0.05  # log-odds: five percent of the odds
+MANY_FOLD = 1000
 CARRIES, CONTRIBUTES = 1.0, 0.1  # log-odds lost: odds that fall below 0.37, and below 0.90
 
 
@@ -24,7 +27,7 @@ def verdict_on(lost: float, at_random: float, *, beats_random: bool) -> Faithful
     """Returns how far an answer rests on evidence.
 
     Args:
-        lost: log-odds lost without the evidence.
+        lost: log-odds of truth that are lost without the evidence.
         at_random: mean log-odds lost without random evidence of the same size.
         beats_random: whether the evidence costs more than random evidence beyond doubt.
     """
@@ -51,10 +54,14 @@ class ScoreMargin(_Value):
     log_odds: float
     """The score less the log-sum-exp of the competitors' scores; zero is an even chance."""
     probability: float
-    """The softmax over answer and competitors: the log-odds as a probability, not calibrated."""
+    """As ``answer`` gives it; in a report on a test set the log-odds as a probability."""
+    truth_log_odds: float
+    """Log-odds that the fact is true, of which the probability is made."""
     rank: float
     """Among all competitors, those below that the model does not see; ties count half (realistic
     rank)."""
+    rank_among_all: float
+    """Among all candidates, known answers too, as ``answer`` gives it."""
 
 
 class ScoreDrop(_Value):
@@ -63,8 +70,10 @@ class ScoreDrop(_Value):
     score: float
     log_odds: float
     probability: float
+    truth_log_odds: float
     rank: float
     """Places: 2 means that the answer fell from rank 1 to rank 3."""
+    rank_among_all: float
 
     @classmethod
     def between(cls, before: ScoreMargin, after: ScoreMargin) -> "ScoreDrop":
@@ -73,7 +82,9 @@ class ScoreDrop(_Value):
             score=before.score - after.score,
             log_odds=before.log_odds - after.log_odds,
             probability=before.probability - after.probability,
+            truth_log_odds=before.truth_log_odds - after.truth_log_odds,
             rank=after.rank - before.rank,
+            rank_among_all=after.rank_among_all - before.rank_among_all,
         )
 
 
@@ -135,19 +146,31 @@ class Faithfulness(_Value):
     @property
     def random_log_odds(self) -> float:
         """The mean log-odds lost without random evidence."""
-        return mean_of(self.random, "log_odds")
+        return mean_of(self.random, "truth_log_odds")
+
+    @property
+    def matters(self) -> bool:
+        """Whether the answer rests on this evidence, as a whole or in part."""
+        return self.verdict in ("carry the answer", "contribute")
 
     @property
     def title(self) -> str:
         """What was removed."""
-        return f"its {self.evidence} ({self.size} {self.pieces})"
+        return f"its {self.evidence} ({self.pieces_in_words})"
+
+    @property
+    def pieces_in_words(self) -> str:
+        """How many facts or entities were removed."""
+        one = "fact" if self.evidence == "paths" else "entity"
+        return f"1 {one}" if self.size == 1 else f"{self.size} {self.pieces}"
 
     def sentence(self) -> str:
         """Returns the verdict and its figures as a sentence."""
         return (
-            f"Its {self.evidence} {self.verdict}: without their {self.size} {self.pieces} its odds "
-            f"are {odds_left(self.loss.log_odds)} of what they were, without others at random "
-            f"{odds_left(self.random_log_odds)}"
+            f"Its {self.evidence} {self.verdict}: without their {self.pieces_in_words} its "
+            f"{odds_in_words(self.loss.truth_log_odds)} (probability lost: "
+            f"{signed(self.loss.probability)}), without others at random its "
+            f"{odds_in_words(self.random_log_odds)}"
         )
 
 
@@ -156,10 +179,24 @@ def mean_of(drops: list[ScoreDrop], measure: str) -> float:
     return sum(getattr(drop, measure) for drop in drops) / max(1, len(drops))
 
 
-def odds_left(lost: float) -> str:
-    """Returns the percentage of the odds that is left after a loss of log-odds."""
-    percent = 100 * exp(min(-lost, 50.0))
-    return f"{percent:.1f} %" if 99 < percent < 101 or percent < 10 else f"{percent:,.0f} %"
+def odds_in_words(lost: float) -> str:
+    """Returns what a loss of log-odds does to the odds, in words; a gain is a negative loss."""
+    moves, times = ("fall" if lost > 0 else "rise"), exp(min(abs(lost), 50.0))
+    if abs(lost) < NO_CHANGE:
+        return "odds hardly change"
+    if times < 2:
+        return f"odds {moves} by {100 * abs(exp(-lost) - 1):.0f} %"
+    if times > MANY_FOLD:
+        return f"odds {moves} >{MANY_FOLD:,}-fold"
+    return f"odds {moves} {times:.{1 if times < 10 else 0}f}-fold"
+
+
+def signed(lost: float) -> str:
+    """Returns a probability that is lost, or gained if it is negative."""
+    least = 0.001
+    if 0 < abs(lost) < least / 2:
+        return f"{'<' if lost > 0 else '>-'}{least}"
+    return f"{lost + 0.0:.3f}"
 
 
 class Explanation(Tabular, _Value):
@@ -173,6 +210,9 @@ class Explanation(Tabular, _Value):
     """The answer's score margin."""
     num_rivals: int
     """Competitors of the answer."""
+    num_candidates: int
+    """Competitors, known answers and the answer itself."""
+    probability_kind: ProbabilityKind = "model"
     fact_hidden: bool
     """True: the graph holds the fact itself, which was hidden from the model to find reasons."""
     paths: list[EvidencePath]
@@ -219,6 +259,11 @@ class Explanation(Tabular, _Value):
         )
 
     @property
+    def prototypes_matter(self) -> bool:
+        """Whether the answer rests on its prototypes, so that they are worth showing."""
+        return any(check.matters for check in self.faithfulness if check.evidence == "prototypes")
+
+    @property
     def asked_from(self) -> str:
         """The entity that the question starts from, where paths begin."""
         return self.tail if self.asks_for == "head" else self.head
@@ -234,6 +279,19 @@ class Explanation(Tabular, _Value):
         head = "?" if self.asks_for == "head" else labels.entity(self.head)
         tail = "?" if self.asks_for == "tail" else labels.entity(self.tail)
         return f"({head}, {labels.relation(self.relation)}, {tail})"
+
+    def place(self) -> str:
+        """Returns where the answer stands, as ``answer`` says it, in words."""
+        here = self.standing
+        shown = f"{here.probability:.3f}"
+        if 0 < here.probability < 0.0005:
+            shown = "<0.001"
+        elif 0.9995 < here.probability < 1:
+            shown = ">0.999"
+        place = f"rank {here.rank_among_all:,g} of {self.num_candidates:,}, probability {shown}"
+        if here.rank_among_all == here.rank:
+            return place
+        return f"{place}; rank {here.rank:,g} once other known facts are left out"
 
     def path_text(self, path: EvidencePath) -> str:
         """Returns a path on one line; a fact that is walked backwards has its arrow turned."""
@@ -254,17 +312,21 @@ class Explanation(Tabular, _Value):
         columns = [
             Column("evidence"),
             Column("text"),
-            Column("weight", decimals=4, is_number=True),
+            Column("lost", is_number=True),
             Column("log-odds lost", is_number=True),
-            Column("attention", decimals=2, is_number=True),
+            Column("weight", decimals=4, is_number=True, is_shown=False),
+            Column("attention", decimals=2, is_number=True, is_shown=self.prototypes_matter),
         ]
         paths: list[list[Cell]] = [
-            ["path", self.path_text(path), path.weight, path.loss.log_odds, None]
+            [
+                *("path", self.path_text(path)),
+                *(path.loss.probability, path.loss.truth_log_odds, path.weight, None),
+            ]
             for path in self.paths
         ]
         prototypes: list[list[Cell]] = [
-            ["prototype", self.labels.entity(p.entity), p.influence, None, p.attention]
-            for p in self.prototypes
+            ["prototype", self.labels.entity(p.entity), None, None, p.influence, p.attention]
+            for p in (self.prototypes if self.prototypes_matter else [])
         ]
         return TableView(
             title=f"{self.question()} {self.labels.entity(self.answer)}",
@@ -274,16 +336,17 @@ class Explanation(Tabular, _Value):
         )
 
     def __str__(self) -> str:
-        margin = self.standing
         lines = [
-            f"{self.question()} {self.labels.entity(self.answer)}: rank {margin.rank:,g} of "
-            f"{self.num_rivals + 1:,}, log-odds {margin.log_odds:+.2f}",
+            f"{self.question()} {self.labels.entity(self.answer)}: {self.place()}",
             *([] if self.no_paths is None else [self.no_paths]),
-            *(f"  path {path.weight:+.3f}  {self.path_text(path)}" for path in self.paths),
+            *(
+                f"  lost without: {signed(path.loss.probability)}  {self.path_text(path)}"
+                for path in self.paths
+            ),
             *([] if self.no_prototypes is None else [self.no_prototypes]),
             *(
-                f"  prototype {p.influence:+.4f}  {self.labels.entity(p.entity)}"
-                for p in self.prototypes
+                f"  prototype: {self.labels.entity(p.entity)}"
+                for p in (self.prototypes if self.prototypes_matter else [])
             ),
             *self.verdicts(),
         ]

@@ -36,6 +36,10 @@ class KnownAnswers:
         rows, tails = self._index.members(heads.numpy(), relations.numpy())
         return torch.from_numpy(rows), torch.from_numpy(tails)
 
+    def holds(self, facts: Int[Tensor, "N 3"]) -> Bool[Tensor, " N"]:
+        """Returns True where a fact is known."""
+        return torch.from_numpy(self._index.has_fact(facts.numpy()))
+
     def to_bytes(self) -> bytes:
         """Returns all that is known, for a checksum."""
         return self._index.keys.tobytes()

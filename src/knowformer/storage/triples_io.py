@@ -1,6 +1,7 @@
 """Files to named triples; every error carries the path and the line."""
 
 import codecs
+import csv
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ BEGINNING = 4096
 
 
 def read_triples(path: Path) -> list[NamedTriple]:
-    """Reads UTF-8 TSV triples, ``head<TAB>relation<TAB>tail``, passing over blank lines.
+    """Reads UTF-8 triples, ``head<TAB>relation<TAB>tail`` or CSV, passing over blank lines.
 
     Raises:
         DataError: the file is missing, empty, not UTF-8, or a line has not three named columns.
@@ -37,28 +38,41 @@ def read_edges(path: Path, relation: str) -> list[NamedTriple]:
 def read_columns(path: Path, columns: tuple[str, ...]) -> Iterator[list[str]]:
     """Yields the fields of each line of UTF-8 TSV, one per named column, passing over blank lines.
 
+    A file that ends in .csv has commas between them, and quotes around fields that hold one; a
+    first line that names the columns is passed over.
+
     Raises:
         DataError: the file is missing, not UTF-8, or a line has other columns.
     """
-    layout = "<TAB>".join(columns)
+    is_csv = path.suffix.lower() == ".csv"
     for number, line in enumerate(_read_lines(path), start=1):
         if not line or line.isspace():
             continue
-        fields = line.split("\t")
+        fields = next(csv.reader([line])) if is_csv else line.split("\t")
+        if is_csv and number == 1 and tuple(field.lower() for field in fields) == columns:
+            continue
         if len(fields) != len(columns):
-            hint = " A name must not contain a tab." if len(fields) > len(columns) else ""
-            if not hint and columns == COLUMNS:
-                hint = HINT
-            raise DataError(
-                f"Expected {len(columns)} tab-separated columns ({layout}), got {len(fields)} "
-                f"at {path}:{number}.{hint}"
-            )
+            raise _wrong_columns(path, number, len(fields), columns, is_csv=is_csv)
         for column, field in zip(columns, fields, strict=True):
             if not field.strip():
                 raise DataError(
                     f"Expected a name as {column}, got an empty one at {path}:{number}."
                 )
         yield fields
+
+
+def _wrong_columns(
+    path: Path, number: int, found: int, columns: tuple[str, ...], *, is_csv: bool
+) -> DataError:
+    mark, layout = ("comma", ",".join(columns)) if is_csv else ("tab", "<TAB>".join(columns))
+    hint = HINT if columns == COLUMNS else ""
+    if found > len(columns):
+        quoted = " Put names that hold a comma in quotes."
+        hint = quoted if is_csv else " A name must not contain a tab."
+    return DataError(
+        f"Expected {len(columns)} {mark}-separated columns ({layout}), got {found} at "
+        f"{path}:{number}.{hint}"
+    )
 
 
 def _read_lines(path: Path) -> list[str]:

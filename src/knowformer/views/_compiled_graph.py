@@ -86,8 +86,19 @@ def mark_targets(scratch, query, value):
 
 
 @numba_function
+def is_listed(edges, sender, relation, receiver):
+    found = False
+    for edge in edges:
+        found |= edge[0] == sender and edge[1] == relation and edge[2] == receiver
+    return found
+
+
+@numba_function
 def is_hidden(is_target, query, sender, relation, receiver):
-    """Whether an edge is hidden: they all run between the head and a target."""
+    """Whether an edge is hidden: they all run between the head and a target, or are listed."""
+    if len(query.edges):
+        ends = is_target[sender] and is_target[receiver]
+        return ends and is_listed(query.edges, sender, relation, receiver)
     if sender == query.head and is_target[receiver]:
         return query.hides_links or relation == query.relation or (
             receiver == query.head and relation == query.inverse

@@ -75,6 +75,10 @@ def _count_facts(sender_offsets, relation, message_offsets, inverse, tails):
 @numba_function
 def _hide_degrees(graph, scratch, query):
     """Takes hidden edges off the degrees."""
+    if len(query.edges):
+        for edge in query.edges:
+            scratch.state[edge[2], DEGREE] -= 1
+        return
     for target in query.targets:
         if query.hides_links:
             start, stop = links(graph, query.head, target)
@@ -157,6 +161,11 @@ def _visible(graph, is_target, query, entity):
 @numba_function
 def _hidden_answers(graph, scratch, query, entity):
     """How many of the query relation's facts with this tail are hidden."""
+    if len(query.edges):
+        hidden = 0
+        for edge in query.edges:
+            hidden += np.int64(edge[1] == query.relation and edge[2] == entity)
+        return hidden
     if entity == query.head and query.hides_links:
         hidden = 0
         for target in query.targets:

@@ -20,7 +20,7 @@ from torch import Tensor
 from knowformer.graph.adjacency import Adjacency
 from knowformer.kernels.interface import QueryView
 from knowformer.views.extracted import Extracted, Scored
-from knowformer.views.queries import HiddenTargets, Query, queries_of
+from knowformer.views.queries import HiddenFacts, HiddenTargets, Query, queries_of
 from knowformer.views.reference import ReferenceExtraction
 from knowformer.views.settings import Rules, ViewSettings
 from knowformer.views.views import Outside, Views
@@ -90,7 +90,7 @@ class ViewExtractor:
         heads: Int[Tensor, " B"],
         relations: Int[Tensor, " B"],
         *,
-        hidden: HiddenTargets | None = None,
+        hidden: HiddenTargets | HiddenFacts | None = None,
         outside: bool = False,
     ) -> Views:
         """Returns what each query sees.

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from jaxtyping import Int
 from torch import Tensor
 
-from knowformer.graph.inverse import inverse_of
+from knowformer.graph.inverse import inverse_of, with_inverse_facts
 
 Ids = npt.NDArray[np.int64]
 Hide = Literal["facts", "links"]
@@ -27,6 +27,16 @@ class HiddenTargets:
     mode: Hide
 
 
+@dataclass(frozen=True)
+class HiddenFacts:
+    """Facts of the graph to hide from every query, each in both directions; whatever they link."""
+
+    facts: Int[Tensor, "F 3"]
+
+
+NO_EDGES: Ids = np.empty((0, 3), dtype=np.int64)
+
+
 class Query(NamedTuple):
     """A query, and what is hidden from it."""
 
@@ -35,15 +45,24 @@ class Query(NamedTuple):
     inverse: int
     hides_links: bool
     targets: Ids  # distinct
+    edges: Ids = NO_EDGES  # (sender, relation, receiver); if any, these are hidden and no others
 
 
 def queries_of(
     heads: Int[Tensor, " B"],
     relations: Int[Tensor, " B"],
-    hidden: HiddenTargets | None,
+    hidden: HiddenTargets | HiddenFacts | None,
     num_relations: int,
 ) -> list[Query]:
     """Returns the queries one by one; ``num_relations`` counts those that are named."""
+    if isinstance(hidden, HiddenFacts):
+        edges = with_inverse_facts(hidden.facts, num_relations).numpy()
+        edges = np.ascontiguousarray(np.unique(edges, axis=0))
+        ends = np.unique(edges[:, [0, 2]])
+        return [
+            Query(head, relation, inverse_of(relation, num_relations), False, ends, edges)
+            for head, relation in zip(heads.tolist(), relations.tolist(), strict=True)
+        ]
     targets = [np.empty(0, dtype=np.int64)] * len(heads)
     if hidden is not None:
         rows = hidden.rows.numpy()

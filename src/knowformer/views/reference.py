@@ -59,6 +59,8 @@ class ReferenceExtraction:
 def is_hidden(query: Query, edge: Edge) -> bool:
     """Whether a query must not see an edge."""
     sender, relation, receiver = edge
+    if len(query.edges):
+        return [sender, relation, receiver] in query.edges.tolist()
     if query.hides_links:
         ends = {sender, receiver}
         return any(ends == {query.head, target} for target in query.targets.tolist())

@@ -1,5 +1,6 @@
 """Files of answers: a question a line, or a fact a row."""
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,10 @@ def test_a_name_with_line_breaks_stays_in_its_cell(tmp_path: Path):
     write_answers(tmp_path / "o.tsv", [RECORD], kind="tsv", columns=columns)
     written = (tmp_path / "o.tsv").read_text("utf-8").splitlines()
     assert written == ["\t".join(columns), "a\\tb\tc\\nd\\re\t1\tfalse\t"]
+    write_answers(tmp_path / "o.csv", [RECORD], kind="csv", columns=columns)
+    with (tmp_path / "o.csv").open(encoding="utf-8", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert row == {"head": "a\tb", "tail": "c\nd\re", "rank": "1", "known": "false", "label": ""}
 
 
 def test_json_lines_are_the_records(tmp_path: Path):

@@ -146,7 +146,7 @@ def test_parts_have_a_bounded_number_of_passes_and_rows():
         return Row(1, "", {"head": head, "relation": relation, "tail": tail})
 
     relation_questions = [row("a", None, "b")] * 10
-    sizes = [len(part) for part in batch_job._cut(iter(relation_questions), 400)]
+    sizes = [len(part) for part in batch_job._cut(iter(relation_questions), 200)]
     assert sizes == [3, 3, 3, 1]  # three of them are more passes than a part has
     others = [row("a", "r", None), Row(2, "{", {}, "no JSON")] * 600
     sizes = [len(part) for part in batch_job._cut(iter(others), 400)]

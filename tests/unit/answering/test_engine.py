@@ -7,8 +7,8 @@ import pytest
 
 import knowformer
 from knowformer import ModelConfig, Reasoner, RunConfig, TrainingConfig, train
-from knowformer.answering import engine
 from knowformer.answering.ranking import Options
+from knowformer.calibration import relation_evidence
 from knowformer.data.dataset import Dataset
 from knowformer.errors import ConfigError, DataError, VocabularyError
 
@@ -91,28 +91,31 @@ def test_a_relation_has_the_probability_that_the_tail_has(reasoner: Reasoner):
         (same,) = [one for one in tails.answers if one.name == "uk"]
         assert same.probability == pytest.approx(answer.probability, abs=1e-6)
         assert same.known == answer.known
+    assert sum(answer.share for answer in relations.answers) == pytest.approx(1.0)
+    shares = [answer.share for answer in relations.answers]
+    assert shares == sorted(shares, reverse=True)
 
 
 def test_relation_questions_with_other_heads_are_answered_side_by_side_and_alike(
     reasoner: Reasoner, monkeypatch: pytest.MonkeyPatch
 ):
     asked = [(h, None, t) for h in ("usa", "uk", "cuba") for t in ("china", "usa")]
-    monkeypatch.setattr(engine, "RELATION_QUERIES", 4)
+    monkeypatch.setattr(relation_evidence, "QUERIES", 4)
     fresh = Reasoner.from_pretrained(reasoner.folder, threads=1)
     passes: list[tuple[int, int]] = []
     questions = [fresh.question(head=h, tail=t) for h, _, t in asked]
     together = fresh._answerer.answer(
         questions, Options(k=55), progress=lambda *counts: passes.append(counts)
     )
-    wanted = 3 * len(RELATIONS)
-    assert passes[-1] == (wanted, wanted)  # a pass per head and relation, whatever the tail
+    wanted = (3 + 2) * len(RELATIONS)
+    assert passes[-1] == (wanted, wanted)  # a pass per relation and distinct head, or tail
     assert len(passes) > 4  # a long wait is told
     for (head, _, tail), answers in zip(asked, together, strict=True):
         alone = Reasoner.from_pretrained(reasoner.folder, threads=1).answer(
             head=head, tail=tail, k=55
         )
         assert answers == alone
-    monkeypatch.setattr(engine, "RELATION_QUERIES", 7)
+    monkeypatch.setattr(relation_evidence, "QUERIES", 7)
     other = Reasoner.from_pretrained(reasoner.folder, threads=1)
     assert list(other.answer_many(asked, k=55)) == together
 

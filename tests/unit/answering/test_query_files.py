@@ -18,6 +18,8 @@ ASKED = {"head": "a", "relation": "r", "tail": None}
         ("q.tsv", "a\tr\n"),
         ("q.txt", "\ufeffa\tr\t\r\n"),
         ("q.tsv", "Relation\tHEAD\nr\ta\n"),
+        ("q.csv", "a,r,?\n"),
+        ("q.csv", 'relation,head\nr,"a"\n'),
         ("q.jsonl", '{"head": "a", "relation": "r"}\n'),
         ("q.ndjson", '\n{"head": "a", "relation": "r", "tail": null}'),
     ],
@@ -74,5 +76,5 @@ def test_a_file_is_counted_and_summed(tmp_path: Path):
 
 def test_another_ending_is_refused():
     assert file_format(Path("A.TSV")) == "tsv"
-    with pytest.raises(ConfigError, match=r"'q\.csv'"):
-        file_format(Path("q.csv"))
+    with pytest.raises(ConfigError, match=r"'q\.xls'"):
+        file_format(Path("q.xls"))

@@ -38,6 +38,15 @@ def test_files_from_any_editor_are_read(tmp_path: Path, content: bytes) -> None:
     assert read_triples(written(tmp_path, content)) == [("a", "r", "b"), ("c", "r", "d")]
 
 
+def test_commas_separate_where_the_name_ends_in_csv(tmp_path: Path) -> None:
+    path = tmp_path / "facts.csv"
+    path.write_text('Head,relation,tail\n"Oslo, Norway",in,Norway\n', "utf-8")
+    assert read_triples(path) == [("Oslo, Norway", "in", "Norway")]
+    path.write_text("a,r,b\na,r,b,c\n", "utf-8")
+    with pytest.raises(DataError, match=r"comma-separated .*head,relation,tail.*csv:2.*quotes"):
+        read_triples(path)
+
+
 @pytest.mark.parametrize("character", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\r"])
 def test_a_name_keeps_characters_that_unicode_calls_line_breaks(
     tmp_path: Path, character: str

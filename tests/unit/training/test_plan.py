@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from knowformer.data.dataset import Dataset
+from knowformer.data.dataset import Dataset, Split
 from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.graph.vocabulary import Vocabulary
 from knowformer.training import plan
 from knowformer.training.config import RunConfig
 from knowformer.training.loop import Trainer
@@ -73,13 +74,37 @@ def test_the_event_has_every_estimate(available: float | None, fits: bool) -> No
     assert event == asdict(estimate)
 
 
-def test_a_small_graph_is_seen_whole_and_a_large_one_in_views(
-    ring: Dataset, random_graph: Callable[..., KnowledgeGraph]
+def large_star(*, num_near: int, answers: range) -> Split:
+    """6,000 entities, the first linked to the next ones, the others to none; it may like any."""
+    near = torch.arange(1, num_near + 1)
+    zeros = torch.zeros_like(near)
+    graph = KnowledgeGraph(
+        Vocabulary((str(n) for n in range(6000)), kind="entity"),
+        Vocabulary(["knows", "likes"], kind="relation"),
+        torch.stack([zeros, zeros, near], 1),
+    )
+    facts = torch.tensor([[0, 1, answer] for answer in answers])
+    return Split("valid", graph, facts, torch.cat([graph.facts, facts]))
+
+
+@pytest.mark.parametrize(
+    ("num_near", "answers", "size"),
+    [
+        (300, range(1, 300, 3), 500),  # in the smallest view
+        (1500, range(1, 1500, 15), 2000),  # a third, two thirds, all
+        (1500, range(5000, 5100), 500),  # in none
+    ],
+)
+def test_a_large_graph_is_seen_in_views_as_small_as_answers_allow(
+    num_near: int, answers: range, size: int
 ) -> None:
-    assert choose_view_size(RunConfig(), ring.train.graph) == 0
-    large = random_graph(0, num_entities=6000, num_facts=6000)
-    assert choose_view_size(RunConfig(), large) == plan.VIEW_SIZE
+    assert choose_view_size(RunConfig(), large_star(num_near=num_near, answers=answers)) == size
+
+
+def test_small_graphs_and_partitions_are_seen_whole(ring: Dataset) -> None:
+    assert choose_view_size(RunConfig(), ring.valid) == 0
     partitioned = parse_config({"training": {"region_size": 500}}, where="test")
+    large = large_star(num_near=300, answers=range(1, 3))
     assert choose_view_size(partitioned, large) == 0
 
 

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from knowformer.graph.inverse import inverse_facts
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.views.extractor import ViewExtractor
-from knowformer.views.queries import HiddenTargets, Hide
+from knowformer.views.queries import HiddenFacts, HiddenTargets, Hide
 from knowformer.views.settings import ViewSettings
 from knowformer.views.views import Views
 from tests.unit.views.asking import ask, queries, same_edges, without_hidden
@@ -214,6 +215,27 @@ def test_facts_and_links_differ_by_the_other_edges_of_a_pair() -> None:
     assert names(graph, seen["facts"]) == {"a", "b"}
     assert len(seen["facts"].view.edges.sender) == 4
     assert names(graph, seen["links"]) == {"a"}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_listed_facts_are_hidden_as_if_they_never_were(
+    random_graph: GraphBuilder, seed: int
+) -> None:
+    graph = random_graph(seed, num_entities=60, num_facts=150)
+    heads, relations, _ = ask(graph, seed, None)
+    draw = torch.Generator().manual_seed(seed)
+    is_hidden = torch.rand(len(graph.facts), generator=draw) < 0.2
+    facts = graph.facts[is_hidden]
+    facts[::2] = inverse_facts(facts[::2], len(graph.relations))  # given either way
+    left = KnowledgeGraph(graph.entities, graph.relations, graph.facts[~is_hidden])
+    found = extractor(graph, 12).extract(heads, relations, hidden=HiddenFacts(facts), outside=True)
+    expected = extractor(left, 12).extract(heads, relations, outside=True)
+    assert torch.equal(found.entities, expected.entities)
+    assert same_edges(found.view.edges, expected.view.edges)
+    assert found.outside is not None
+    assert expected.outside is not None
+    assert torch.equal(found.outside.entities, expected.outside.entities)
+    assert torch.equal(found.outside.scores, expected.outside.scores)
 
 
 def test_the_prior_brings_in_entities_of_the_right_kind() -> None:

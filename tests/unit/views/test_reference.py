@@ -64,3 +64,5 @@ def test_hidden_edges(edge: Edge, facts: bool, links: bool) -> None:
     targets = np.array([0, 2])
     assert is_hidden(Query(0, 1, 5, False, targets), edge) == facts
     assert is_hidden(Query(0, 1, 5, True, targets), edge) == links
+    listed = Query(0, 1, 5, False, targets, np.array([[2, 1, 3]]))
+    assert is_hidden(listed, edge) == (edge == (2, 1, 3))

@@ -25,13 +25,16 @@ from knowformer.explanation.explanation import (
 )
 from knowformer.explanation.find.evidence import AnswerEvidence, EvidenceFinder
 from knowformer.explanation.find.evidence_graph import EvidenceGraph, Integers
+from knowformer.explanation.find.fact_probability import FactProbability
 from knowformer.explanation.find.prediction import Prediction
 from knowformer.queries.scores import Scores
 
 Ask = Callable[[Collection[int]], ScoreMargin]  # asks the model again without some evidence
 
 
-def score_margin(scores: Scores, prediction: Prediction) -> ScoreMargin:
+def score_margin(
+    scores: Scores, prediction: Prediction, probability: FactProbability | None = None
+) -> ScoreMargin:
     """Returns an answer's score against those of its competitors.
 
     One that its query does not see ranks below all that it sees, and is given their lowest score:
@@ -40,19 +43,25 @@ def score_margin(scores: Scores, prediction: Prediction) -> ScoreMargin:
     Args:
         scores: of the query alone.
         prediction: in ids of the whole graph.
+        probability: makes probabilities of scores; if not given, log-odds become probabilities.
     """
     placed = prediction.within(scores.entities_of(0))
     log_odds = placed.log_odds(scores.values)
     answer = torch.tensor([prediction.answer])
     filtered = (~prediction.competitors).nonzero().squeeze(1)
-    ranks = filtered_ranks(
-        scores, (torch.zeros_like(filtered), filtered), torch.zeros_like(answer), answer
-    )
+    query, nothing = torch.zeros_like(answer), filtered[:0]
+    ranks = filtered_ranks(scores, (torch.zeros_like(filtered), filtered), query, answer)
+    among_all = filtered_ranks(scores, (nothing, nothing), query, answer)
+    truth = torch.sigmoid(log_odds).item(), log_odds.item()
+    if probability is not None:
+        truth = probability.of(scores, prediction)
     return ScoreMargin(
         score=placed.score(scores.values).item(),
         log_odds=log_odds.item(),
-        probability=torch.sigmoid(log_odds).item(),
+        probability=truth[0],
+        truth_log_odds=truth[1],
         rank=ranks.realistic.item(),
+        rank_among_all=among_all.realistic.item(),
     )
 
 
@@ -62,6 +71,7 @@ class Removal:
     def __init__(self, finder: EvidenceFinder, evidence: AnswerEvidence) -> None:
         self._tracer = finder.tracer
         self._sight = finder.sight
+        self._probability = finder.probability
         self._graph = evidence.graph
         self._prediction = evidence.prediction
         self._answer = evidence.placed.answer
@@ -94,7 +104,7 @@ class Removal:
         self, graph: EvidenceGraph, attended: Float[Tensor, " n"] | None = None
     ) -> ScoreMargin:
         scores = self._tracer.score(self._prediction, graph, attended)
-        return score_margin(scores, self._prediction)
+        return score_margin(scores, self._prediction, self._probability)
 
     def _weights(self, entities: Collection[int], *, inside: float) -> Float[Tensor, " n"]:
         weights = torch.full((self._graph.num_entities,), 1.0 - inside)
@@ -196,8 +206,8 @@ def measure(
         loss=drop,
         random=at_random,
         verdict=verdict_on(
-            drop.log_odds,
-            mean_of(at_random, "log_odds"),
-            beats_random=all(drop.log_odds > other.log_odds for other in at_random),
+            drop.truth_log_odds,
+            mean_of(at_random, "truth_log_odds"),
+            beats_random=all(drop.truth_log_odds > other.truth_log_odds for other in at_random),
         ),
     )

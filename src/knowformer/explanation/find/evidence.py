@@ -4,11 +4,13 @@ from dataclasses import dataclass
 
 import torch
 
+from knowformer.calibration.calibrator import Calibrator
 from knowformer.choices import NUM_PATHS, NUM_PROTOTYPES
 from knowformer.data.dataset import Split
 from knowformer.explanation.explanation import EvidenceKind
 from knowformer.explanation.find.attention_rows import AttentionRows
 from knowformer.explanation.find.evidence_graph import EvidenceGraph
+from knowformer.explanation.find.fact_probability import FactProbability
 from knowformer.explanation.find.paths import USUAL_LENGTH, EdgePath, find_paths
 from knowformer.explanation.find.prediction import NOT_SEEN, Prediction, find_competitors
 from knowformer.explanation.find.sight import Sight
@@ -65,7 +67,13 @@ class EvidenceFinder:
     """A model on a graph: finds the evidence for its predictions."""
 
     def __init__(
-        self, model: KnowFormer, graph: KnowledgeGraph, known: KnownAnswers, *, seed: int
+        self,
+        model: KnowFormer,
+        graph: KnowledgeGraph,
+        known: KnownAnswers,
+        *,
+        seed: int,
+        calibrator: Calibrator | None = None,
     ) -> None:
         """Binds a model to a graph.
 
@@ -74,10 +82,12 @@ class EvidenceFinder:
             graph: its facts are what the model sees, and what answers are explained by.
             known: answers known to be true, which compete with no other.
             seed: of the identity noise, so that scores are those of answers and evaluations.
+            calibrator: makes probabilities as answers have them.
         """
         self.graph = graph
         self.tracer = Tracer(model, graph.entity_keys, seed=seed)
         self.sight = Sight(graph, model.config.view_of(len(graph.entities)))
+        self.probability = calibrator and FactProbability(calibrator, graph)
         self._known = known
 
     @classmethod

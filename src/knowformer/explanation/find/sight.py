@@ -11,7 +11,7 @@ from knowformer.explanation.find.prediction import Prediction
 from knowformer.graph.adjacency import Adjacency
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.views.extractor import extractor_of
-from knowformer.views.queries import HiddenTargets
+from knowformer.views.queries import HiddenFacts, HiddenTargets
 from knowformer.views.settings import ViewSettings
 
 
@@ -42,13 +42,9 @@ class Sight:
         if self._settings is None:
             hidden = torch.cat([facts, _fact(prediction)])
             return self._part(self._adjacency.without_facts(hidden))
-        if len(facts) == 0:
-            return self._view(prediction, self._adjacency, self._settings)
-        # Some tens of milliseconds on a graph of a hundred thousand facts: all edges are copied.
-        left = self._adjacency.changed(
-            added=facts[:0], removed=facts, num_entities=self._adjacency.num_entities
-        )
-        return self._view(prediction, left, self._settings)
+        own = _fact(prediction)
+        hidden = torch.cat([facts, own[self._adjacency.has_fact(own)]])
+        return self._view(prediction, self._adjacency, self._settings, HiddenFacts(hidden))
 
     def alone(self, prediction: Prediction, facts: Int[Tensor, "N 3"]) -> EvidenceGraph:
         """Returns what the query sees when only these facts of the graph are there."""
@@ -58,7 +54,8 @@ class Sight:
         left = Adjacency(
             facts, num_entities=adjacency.num_entities, num_relations=adjacency.num_relations
         )
-        return self._view(prediction, left, self._settings)
+        own = HiddenTargets(torch.tensor([0]), torch.tensor([prediction.answer]), "facts")
+        return self._view(prediction, left, self._settings, own)
 
     @cached_property
     def _whole(self) -> EvidenceGraph:
@@ -69,15 +66,15 @@ class Sight:
         return self._whole if kept.all() else EvidenceGraph(self._adjacency.edges.keep(kept))
 
     def _view(
-        self, prediction: Prediction, adjacency: Adjacency, settings: ViewSettings
+        self,
+        prediction: Prediction,
+        adjacency: Adjacency,
+        settings: ViewSettings,
+        hidden: HiddenFacts | HiddenTargets,
     ) -> EvidenceGraph:
-        head, relation, answer = _fact(prediction).unbind(1)
-        views = extractor_of(adjacency, self._entity_keys, settings).extract(
-            head,
-            relation,
-            hidden=HiddenTargets(torch.tensor([0]), answer, "facts"),
-            outside=True,
-        )
+        head, relation, _ = _fact(prediction).unbind(1)
+        extractor = extractor_of(adjacency, self._entity_keys, settings)
+        views = extractor.extract(head, relation, hidden=hidden, outside=True)
         return EvidenceGraph(views.view.edges, views.entities, views.outside)
 
 

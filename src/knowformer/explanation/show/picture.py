@@ -14,9 +14,18 @@ from knowformer.explanation.check.faithfulness_report import (
     FaithfulnessCurve,
     FaithfulnessReport,
 )
-from knowformer.explanation.explanation import EvidenceKind, Explanation
-from knowformer.explanation.show.path_layout import PathLayout, PlacedFact, lay_out, smooth
-from knowformer.explanation.show.text import same_decimals, shorten
+from knowformer.explanation.explanation import (
+    CARRIES,
+    EvidenceKind,
+    Explanation,
+    ScoreDrop,
+    mean_of,
+    odds_in_words,
+    signed,
+)
+from knowformer.explanation.show.label_places import Box, place_labels
+from knowformer.explanation.show.path_layout import PathLayout, PlacedFact, Point, lay_out, smooth
+from knowformer.explanation.show.text import shorten
 from knowformer.plots.palette import BLUE, GREY, INK, ORANGE, PALE
 from knowformer.storage.atomic_files import atomic_path
 
@@ -25,6 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLUMN_INCHES = 3.1  # from one entity to the next: both names and the relation's fit
+ROW_INCHES = 0.8
 ENTITY_WIDTH, RELATION_WIDTH = 20, 16  # characters on a line
 
 FORMATS = (".svg", ".png", ".pdf")
@@ -54,21 +64,23 @@ def _explanation_figure(explanation: Explanation) -> "Figure":
     from matplotlib.figure import Figure  # heavy, and an extra: loaded only to draw
 
     layout = lay_out(explanation.paths, explanation.asked_from, explanation.answer)
-    paths_height = 0.9 + 0.8 * layout.num_rows if explanation.paths else 0.8
-    bars_height = 0.9 + 0.24 * max(3, len(explanation.prototypes))
+    paths_height = 0.9 + ROW_INCHES * layout.num_rows if explanation.paths else 0.8
+    shown = explanation.prototypes if explanation.prototypes_matter else []
+    bars_height = 0.9 + 0.24 * max(4, len(shown))
     width = max(9.5, COLUMN_INCHES * (layout.num_columns - 1) + 2.2)
     figure = Figure(figsize=(width, paths_height + bars_height + 0.7), layout="constrained")
     heights = [paths_height, bars_height]
     above, below = figure.subfigures(2, 1, height_ratios=heights, squeeze=False)[:, 0]
     _draw_paths(above.add_subplot(), explanation, layout)
     left, right = below.subplots(1, 2)
-    _draw_prototypes(left, explanation)
-    _draw_losses(right, explanation)
-    margin = explanation.standing
+    _draw_losses(left, explanation)
+    if shown:
+        _draw_prototypes(right, explanation)
+    else:
+        right.set_axis_off()
     question = f"{explanation.question()}  {explanation.labels.entity(explanation.answer)}"
     figure.suptitle(
-        "\n".join(textwrap.wrap(question, round(11 * width))) + "\n"
-        f"rank {margin.rank:,g} of {explanation.num_rivals + 1:,}, log-odds {margin.log_odds:+.2f}",
+        "\n".join(textwrap.wrap(question, round(11 * width))) + f"\n{explanation.place()}",
         fontsize=11,
         color=INK,
         x=0.01,
@@ -87,8 +99,18 @@ def _draw_paths(axis: "Axes", explanation: Explanation, layout: PathLayout) -> N
     axis.set_title("thickness is weight, arrows go from head to tail", loc="right", fontsize=8)
     labels = explanation.labels
     most = max(fact.weight for fact in layout.facts)
-    for fact in layout.facts:
-        _draw_fact(axis, fact, labels.relation(fact.relation), strength=fact.weight / most)
+    lines = [_pointing_line(fact) for fact in layout.facts]
+    names = [shorten(labels.relation(fact.relation), RELATION_WIDTH) for fact in layout.facts]
+    entities = [
+        _box(at, shorten(labels.entity(name), ENTITY_WIDTH), 8.5, padding=0.1)
+        for name, at in layout.entities.items()
+    ]
+    sizes = [_box(line[0], name, 7.5)[1:] for line, name in zip(lines, names, strict=True)]
+    places = place_labels(lines, sizes, entities)
+    for fact, line in zip(layout.facts, lines, strict=True):
+        _draw_line(axis, line, strength=fact.weight / most)
+    for name, place in zip(names, places, strict=True):
+        _draw_name(axis, name, place)
     ends = {explanation.asked_from: BLUE, explanation.answer: ORANGE}
     for name, (x, y) in layout.entities.items():
         color = ends.get(name, INK)
@@ -109,22 +131,33 @@ def _draw_paths(axis: "Axes", explanation: Explanation, layout: PathLayout) -> N
     axis.set_ylim(-lowest - 0.6, lowest + 0.6)
 
 
-def _draw_fact(axis: "Axes", fact: PlacedFact, relation: str, *, strength: float) -> None:
-    """Draws a smooth line through the fact's points, its arrow where the fact points to."""
-    curve = smooth(fact.points)
+def _pointing_line(fact: PlacedFact) -> list[Point]:
+    """A smooth line through the fact's points, from its head to its tail."""
+    line = smooth(fact.points)
+    return line[::-1] if fact.backwards else line
+
+
+def _box(middle: Point, text: str, points: float, padding: float = 0.02) -> Box:
+    """Returns about what a text covers, in columns and rows; ``padding`` is in inches."""
+    lines, inches = text.split("\n"), points / 72
+    width = 0.58 * inches * max(map(len, lines)) + padding
+    height = 1.25 * inches * len(lines) + padding
+    return Box(middle, width / COLUMN_INCHES, height / ROW_INCHES)
+
+
+def _draw_line(axis: "Axes", line: list[Point], *, strength: float) -> None:
     axis.plot(
-        [x for x, _ in curve],
-        [-y for _, y in curve],
+        [x for x, _ in line],
+        [-y for _, y in line],
         color=BLUE,
         alpha=0.35 + 0.4 * strength,
         linewidth=0.8 + 4.0 * strength,
         solid_capstyle="round",
         zorder=1,
     )
-    # Between the name in the middle and the entity that the fact points to.
-    walked = curve[::-1] if fact.backwards else curve
-    at = round(0.71 * len(walked))
-    tip, behind = walked[at], walked[at - 1]
+    # Between the name and the entity that the fact points to.
+    at = round(0.74 * len(line))
+    tip, behind = line[at], line[at - 1]
     axis.annotate(
         "",
         xy=(tip.x, -tip.y),
@@ -132,11 +165,13 @@ def _draw_fact(axis: "Axes", fact: PlacedFact, relation: str, *, strength: float
         arrowprops={"arrowstyle": "-|>", "color": BLUE, "lw": 0.8, "mutation_scale": 13},
         zorder=2,
     )
-    middle = curve[len(curve) // 2]
+
+
+def _draw_name(axis: "Axes", name: str, at: Point) -> None:
     axis.text(
-        middle.x,
-        -middle.y,
-        shorten(relation, RELATION_WIDTH),
+        at.x,
+        -at.y,
+        name,
         ha="center",
         va="center",
         fontsize=7.5,
@@ -147,20 +182,15 @@ def _draw_fact(axis: "Axes", fact: PlacedFact, relation: str, *, strength: float
 
 
 def _draw_prototypes(axis: "Axes", explanation: Explanation) -> None:
-    axis.set_title("Prototypes: influence on the log-odds", loc="left", fontsize=10)
-    if explanation.no_prototypes is not None:
-        axis.set_axis_off()
-        text = "\n".join(textwrap.wrap(explanation.no_prototypes, 60))
-        axis.text(0.0, 0.5, text, fontsize=9, color=INK, va="center")
-        return
+    axis.set_title("Prototypes: share in what attention does", loc="left", fontsize=10)
     shown = explanation.prototypes
     rows = range(len(shown))
     axis.barh(rows, [each.influence for each in shown], color=BLUE, height=0.68)
     names = [shorten(explanation.labels.entity(each.entity), 34, lines=1) for each in shown]
     axis.set_yticks(rows, names, fontsize=8)
-    influences = same_decimals([each.influence for each in shown])
-    for row, each, influence in zip(rows, shown, influences, strict=True):
-        text = f" {influence}  (attention {each.attention:.1f}x)"
+    total = sum(each.influence for each in shown)
+    for row, each in zip(rows, shown, strict=True):
+        text = f" {each.influence / total:.0%}  (attention {each.attention:.1f}x)"
         axis.text(each.influence, row, text, va="center", fontsize=7.5, color=INK)
     axis.set_xlim(0, 1.55 * max(each.influence for each in shown))
     axis.invert_yaxis()
@@ -169,23 +199,39 @@ def _draw_prototypes(axis: "Axes", explanation: Explanation) -> None:
 
 
 def _draw_losses(axis: "Axes", explanation: Explanation) -> None:
-    axis.set_title("Log-odds lost without the evidence", loc="left", fontsize=10)
+    axis.set_title("Lost without the evidence (bars: log-odds)", loc="left", fontsize=10)
+    checks = [
+        check
+        for check in explanation.faithfulness
+        if check.evidence != "prototypes" or explanation.prototypes_matter
+    ]
     names: list[str] = []
-    for entry in explanation.faithfulness:
+    for check in checks:
         row = 2.6 * (len(names) // 2)
-        axis.barh(row, entry.loss.log_odds, color=BLUE, height=0.8)
-        draws = [drop.log_odds for drop in entry.random]
-        axis.barh(row + 1, entry.random_log_odds, color=GREY, height=0.8)
-        axis.plot(draws, [row + 1] * len(draws), "|", color=INK, markersize=7)
-        names += [f"{entry.title}\n{entry.verdict}", "others at random"]
+        _draw_loss(axis, row, [check.loss], BLUE)
+        _draw_loss(axis, row + 1, check.random, GREY)
+        names += [f"{check.title}\n{check.verdict}", "others at random"]
     places = [2.6 * (number // 2) + number % 2 for number in range(len(names))]
     axis.set_yticks(places, names, fontsize=8)
     axis.axvline(0, color=INK, linewidth=0.8)
     axis.tick_params(axis="x", labelsize=8)
-    axis.set_ylim(4.2, -0.6)  # room for two kinds, so that one alone has bars of the same height
+    axis.set_ylim(4.2 if len(checks) > 1 else 1.6, -0.6)
+    low, high = axis.get_xlim()
+    high = max(high, CARRIES)  # small losses look small
+    axis.set_xlim(low, high + 0.8 * (high - low))  # room for words behind the bars
     _bare(axis, "bottom")
     if not names:
         axis.set_axis_off()
+
+
+def _draw_loss(axis: "Axes", row: float, drops: list[ScoreDrop], color: str) -> None:
+    lost = [drop.truth_log_odds for drop in drops]
+    mean = mean_of(drops, "truth_log_odds")
+    axis.barh(row, mean, color=color, height=0.8)
+    if len(lost) > 1:
+        axis.plot(lost, [row] * len(lost), "|", color=INK, markersize=7)
+    words = f"  lost {signed(mean_of(drops, 'probability'))}, {odds_in_words(mean)}"
+    axis.text(max(0.0, *lost, mean), row, words, va="center", fontsize=7.5, color=INK)
 
 
 def draw_curves(report: FaithfulnessReport, path: Path) -> None:

@@ -1,7 +1,6 @@
-"""Text that fits: names shortened for pictures, numbers aligned in columns."""
+"""Text that fits: names shortened for pictures."""
 
 import textwrap
-from math import floor, log10
 
 
 def shorten(name: str, width: int, lines: int = 2) -> str:
@@ -22,10 +21,3 @@ def _cut_middle(text: str, most: int) -> str:
     front = whole_front if len(whole_front) >= len(front) // 2 else front
     back = whole_back if len(whole_back) >= len(back) // 2 else back
     return f"{front.rstrip(' -,(/')} … {back.lstrip(' -,)/')}"
-
-
-def same_decimals(values: list[float]) -> list[str]:
-    """Returns numbers with as many decimals as the largest needs for three digits."""
-    most = max(map(abs, values), default=0.0)
-    decimals = 3 if most == 0 else min(9, max(0, 2 - floor(log10(most))))
-    return [f"{value:.{decimals}f}" for value in values]

@@ -21,8 +21,11 @@ from knowformer.interfaces.console import (
 
 if TYPE_CHECKING:
     from knowformer.answering.batch_job import BatchSummary
+    from knowformer.answering.candidates import HowToAnswer
+    from knowformer.answering.results import Answers, MissingFacts
 
 ONE, MANY, MISSING = "One question", "A file of questions", "The missing facts of a relation"
+WHO = "Who may answer"
 
 
 def command(
@@ -34,8 +37,8 @@ def command(
         str | None,
         typer.Option(
             metavar="R",
-            help="Relation's name. To ask for it takes a pass of the model for every relation: "
-            "with 237 of them 237 times as long as to ask for a head or a tail.",
+            help="Relation's name. To ask for it takes two passes of the model for every "
+            "relation: with 237 of them 474 times as long as to ask for a head or a tail.",
             rich_help_panel=ONE,
         ),
     ] = None,
@@ -47,7 +50,7 @@ def command(
         typer.Option(
             metavar="FILE",
             help="Questions, one a row: head, relation, tail, with ? for what is asked. .tsv, "
-            ".jsonl or .parquet.",
+            ".csv, .jsonl or .parquet.",
             rich_help_panel=MANY,
         ),
     ] = None,
@@ -56,8 +59,8 @@ def command(
         typer.Option(
             "--out",
             metavar="FILE",
-            help="Their answers: .tsv, .jsonl or .parquet. After a crash the same command goes on. "
-            "Bad rows are listed in FILE.rejected.",
+            help="Their answers, or the missing facts: .tsv, .csv, .jsonl or .parquet. After a "
+            "crash the same command goes on with --queries. Bad rows are listed in FILE.rejected.",
             rich_help_panel=MANY,
         ),
     ] = None,
@@ -82,6 +85,22 @@ def command(
         ),
     ] = False,
     k: Annotated[int, typer.Option("-k", metavar="N", help="How many answers.")] = 10,
+    candidates: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Rank these entities alone: one name a line.", rich_help_panel=WHO
+        ),
+    ] = None,
+    of_type: Annotated[
+        str | None,
+        typer.Option(
+            "--type",
+            metavar="TYPE",
+            help="Rank entities of this type alone: 'R:head' or 'R:tail' for heads or tails of "
+            "relation R, 'R=T' for entities that have the fact (entity, R, T).",
+            rich_help_panel=WHO,
+        ),
+    ] = None,
     graph: GraphOption = None,
     new_only: Annotated[bool, typer.Option("--new-only", help="Leave out known facts.")] = False,
     evidence: Annotated[
@@ -90,6 +109,15 @@ def command(
     samples: Annotated[
         int, typer.Option(metavar="N", help="Draws of the noise; more than 1 shows the spread.")
     ] = 1,
+    typical: Annotated[
+        bool | None,
+        typer.Option(
+            "--typical/--no-typical",
+            help="Show how each answer ranks for other heads (or tails) of the relation; as good "
+            "a rank there says that it is merely popular. By default for one question.",
+            show_default=False,
+        ),
+    ] = None,
     labels: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Readable names: id<TAB>name a line.")
     ] = None,
@@ -101,45 +129,61 @@ def command(
     _check_one_kind(asked, queries, target, all_missing)
     if all_missing is not None and samples != 1:
         raise ConfigError("Expected no --samples with --all-missing, which asks with one draw.")
-    from knowformer.answering.responses import AnswersResponse, MissingFactsResponse
-    from knowformer.answering.results import MissingFacts
     from knowformer.interfaces.progress import Counting
     from knowformer.reasoner import Reasoner
 
     reasoner = Reasoner.from_pretrained(
         run, graph=graph, evidence=evidence, labels=labels, threads=threads
     )
+    how: HowToAnswer = {
+        "k": k,
+        "new_only": new_only,
+        "samples": samples,
+        "typical": queries is None if typical is None else typical,
+        "candidates": candidates,
+        "of_type": of_type,
+    }
     if queries is not None and target is not None:
         try:
             with Counting(err, "answering") as progress:
-                summary = reasoner.answer_file(
-                    queries, target, k=k, new_only=new_only, samples=samples, progress=progress
-                )
+                summary = reasoner.answer_file(queries, target, progress=progress, **how)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"Stopped; go on with: {typed_command()}") from None
         _print_summary(summary, as_json=as_json)
         return
     with Counting(err, "asking") as progress:
-        if all_missing is not None:
-            result = reasoner.missing_facts(
-                all_missing, k=k, sweep=sweep, every_entity=every_entity, progress=progress
+        if all_missing is None:
+            result = reasoner.answer(
+                head=head, relation=relation, tail=tail, progress=progress, **how
             )
         else:
-            result = reasoner.answer(
-                head=head,
-                relation=relation,
-                tail=tail,
+            result = reasoner.missing_facts(
+                all_missing,
                 k=k,
-                new_only=new_only,
-                samples=samples,
+                sweep=sweep,
+                every_entity=every_entity,
+                candidates=candidates,
+                of_type=of_type,
                 progress=progress,
             )
-    if not as_json:
+    _show(result, target, as_json=as_json)
+
+
+def _show(result: "Answers | MissingFacts", target: Path | None, *, as_json: bool) -> None:
+    from knowformer.answering.answer_files import write_missing_facts
+    from knowformer.answering.responses import AnswersResponse, MissingFactsResponse
+    from knowformer.answering.results import MissingFacts
+
+    if isinstance(result, MissingFacts) and target is not None:
+        write_missing_facts(target, result)
+    if as_json:
+        missing = isinstance(result, MissingFacts)
+        response = MissingFactsResponse.of(result) if missing else AnswersResponse.of(result)
+        print_json(response.content())
+    elif target is None:
         out.print(result)
-    elif isinstance(result, MissingFacts):
-        print_json(MissingFactsResponse.of(result).content())
     else:
-        print_json(AnswersResponse.of(result).content())
+        print_line(f"Written: {target}")
 
 
 def _print_summary(summary: "BatchSummary", *, as_json: bool) -> None:
@@ -163,9 +207,14 @@ def _check_one_kind(
     all_missing: str | None,
 ) -> None:
     """One question, a file of them, or the missing facts of a relation."""
-    if (queries is None) != (target is None):
-        missing, given = ("--out", "--queries") if target is None else ("--queries", "--out")
-        raise ConfigError(f"Expected {missing} with {given}, got none. Give both, or neither.")
+    if queries is not None and target is None:
+        raise ConfigError("Expected --out with --queries, got none. Name a file for the answers.")
+    if target is not None and queries is None and all_missing is None:
+        raise ConfigError("Expected --queries or --all-missing with --out, got neither.")
+    if target is not None:
+        from knowformer.answering.query_files import file_format
+
+        file_format(target)  # refuses an ending before any work is done
     parts = [name for name, value in question.items() if value is not None]
     kinds = {", ".join(parts): parts, "--queries": queries, "--all-missing": all_missing}
     given = [name for name, value in kinds.items() if value]

@@ -40,6 +40,15 @@ def command(
         ),
     ] = None,
     graph: GraphOption = None,
+    relations: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Ask for the relation of N facts as well: two passes of the model for each "
+            "relation.",
+        ),
+    ] = 0,
     threads: ThreadsOption = 0,
     as_json: JsonOption = False,
 ) -> None:
@@ -59,7 +68,9 @@ def command(
         check_writable(export)  # before minutes of work
     reasoner = Reasoner.from_pretrained(run, threads=threads)
     with Counting(err, "ranking") as progress:
-        report = reasoner.evaluate(split, graph=graph, progress=progress, command=typed_command())
+        report = reasoner.evaluate(
+            split, graph=graph, relations=relations, progress=progress, command=typed_command()
+        )
     content = report.model_dump(mode="json")
     if by_relation:
         content["relations"] = report.by_relation().rows

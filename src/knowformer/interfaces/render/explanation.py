@@ -15,45 +15,42 @@ from knowformer.explanation.check.faithfulness_report import (
     Measure,
 )
 from knowformer.explanation.explanation import (
+    NO_CHANGE,
     EvidencePath,
     Explanation,
+    ScoreDrop,
     mean_of,
-    odds_left,
+    odds_in_words,
+    signed,
 )
-from knowformer.explanation.show.text import same_decimals
 
-BAR_WIDTH = 12
+BAR_WIDTH = 6
 
 
 def render_explanation(explanation: Explanation, *, by_head: bool = False) -> Group:
-    """The answer, its paths, its prototypes, and what removing them did."""
+    """The answer, its paths, its prototypes if they matter, and what is lost without them."""
     parts: list[RenderableType] = [_headline(explanation), ""]
     parts.append(Text("Paths that speak for the answer", style="bold"))
     if explanation.no_paths is not None:
         parts.append(Padding(explanation.no_paths, (0, 0, 0, 2)))
     else:
         parts.append(_paths_table(explanation))
-    parts.append(Text("Prototypes: attended entities that the answer gains by", style="bold"))
-    if explanation.no_prototypes is not None:
-        parts.append(Padding(explanation.no_prototypes, (0, 0, 0, 2)))
-    else:
-        parts.append(_prototypes_table(explanation))
+    parts += _prototypes(explanation)
     if by_head and explanation.heads:
         parts += [Text("Most attended in each layer and head", style="bold"), _heads(explanation)]
-    parts.append(Text("How far to trust it: what the answer loses without it", style="bold"))
+    parts.append(Text("How far to trust it: what is lost without all of it", style="bold"))
     parts.append(_faithfulness_table(explanation))
+    note = "lost: of the probability; a negative number is gained. Odds: that the answer is true."
+    parts.append(Text(note, style="dim"))
     return Group(*parts)
 
 
 def _headline(explanation: Explanation) -> Text:
-    here = explanation.standing
     line = Text(explanation.question(), style="bold")
     line.append(f" {explanation.labels.entity(explanation.answer)}", style="bold green")
-    line.append(
-        f"\nrank {here.rank:,g} of {explanation.num_rivals + 1:,}, score {here.score:.2f}, "
-        f"log-odds {here.log_odds:+.2f} against its rivals",
-        style="not bold",
-    )
+    line.append(f"\n{explanation.place()}", style="not bold")
+    if explanation.probability_kind == "model":
+        line.append(" (the model's own, not calibrated)", style="dim not bold")
     if explanation.fact_hidden:
         line.append(
             "\nThe fact is in the graph; it was hidden from the model, to find other reasons.",
@@ -64,17 +61,17 @@ def _headline(explanation: Explanation) -> Text:
 
 def _paths_table(explanation: Explanation) -> Table:
     table = _plain_table()
-    table.add_column("weight", justify="right")
+    table.add_column("lost", justify="right")
     table.add_column("")
-    table.add_column("loss alone", justify="right")
+    table.add_column("without it")
     table.add_column("path", overflow="fold")
-    most = max(path.weight for path in explanation.paths)
-    weights = same_decimals([path.weight for path in explanation.paths])
-    for path, weight in zip(explanation.paths, weights, strict=True):
+    most = max(0.1, *(path.loss.truth_log_odds for path in explanation.paths))
+    for path in explanation.paths:
+        lost = path.loss.truth_log_odds
         table.add_row(
-            weight,
-            _bar(path.weight / most),
-            f"{path.loss.log_odds:+.2f}",
+            signed(path.loss.probability),
+            _bar(lost / most) if lost > NO_CHANGE else "",
+            odds_in_words(lost),
             _path_text(explanation, path),
         )
     return table
@@ -90,18 +87,32 @@ def _path_text(explanation: Explanation, path: EvidencePath) -> Text:
     return text
 
 
+def _prototypes(explanation: Explanation) -> list[RenderableType]:
+    """The prototypes, or a line that says why they are not worth a table."""
+    if explanation.prototypes_matter:
+        title = "Prototypes: attended entities that the answer gains by"
+        return [Text(title, style="bold"), _prototypes_table(explanation)]
+    reason = explanation.no_prototypes
+    for check in explanation.faithfulness:
+        if check.evidence == "prototypes":
+            reason = (
+                f"Prototypes {check.verdict} here: without the {check.pieces_in_words} attended to "
+                f"with most effect, {odds_in_words(check.loss.truth_log_odds)}."
+            )
+    return [Text(reason, style="dim"), ""] if reason else []
+
+
 def _prototypes_table(explanation: Explanation) -> Table:
     table = _plain_table()
-    table.add_column("influence", justify="right")
+    table.add_column("share", justify="right")
     table.add_column("")
     table.add_column("attention", justify="right")
     table.add_column("entity", overflow="fold")
-    most = max(prototype.influence for prototype in explanation.prototypes)
-    influences = same_decimals([prototype.influence for prototype in explanation.prototypes])
+    influences = [prototype.influence for prototype in explanation.prototypes]
     for prototype, influence in zip(explanation.prototypes, influences, strict=True):
         table.add_row(
-            influence,
-            _bar(prototype.influence / most),
+            f"{influence / sum(influences):.0%}",
+            _bar(influence / max(influences)),
             f"{prototype.attention:.2f}x",
             Text(explanation.labels.entity(prototype.entity), style="cyan"),
         )
@@ -125,23 +136,27 @@ def _heads(explanation: Explanation, shown: int = 3) -> Table:
 def _faithfulness_table(explanation: Explanation) -> Table:
     table = _plain_table()
     table.add_column("without", no_wrap=True)
-    for column in ("log-odds", "odds left", "rank"):
+    for column in ("lost", "rank"):
         table.add_column(column, justify="right")
+    table.add_column("in words")
     table.add_column("verdict")
-    before = explanation.standing.rank
-    for entry in explanation.faithfulness:
-        cells = _losses(entry.loss.log_odds, before + entry.loss.rank)
-        table.add_row(entry.title, *cells, entry.verdict, style="bold")
-        cells = _losses(entry.random_log_odds, before + mean_of(entry.random, "rank"))
-        table.add_row(f"  {entry.size} others, mean of {len(entry.random)}", *cells, style="dim")
+    for check in explanation.faithfulness:
+        if check.evidence == "prototypes" and not explanation.prototypes_matter:
+            continue
+        table.add_row(check.title, *_losses(explanation, [check.loss]), check.verdict, style="bold")
+        others = f"  {check.size} others, mean of {len(check.random)}"
+        table.add_row(others, *_losses(explanation, check.random), style="dim")
     if explanation.without_attention is not None:
-        loss = explanation.without_attention
-        table.add_row("any attention", *_losses(loss.log_odds, before + loss.rank), style="dim")
+        lost = _losses(explanation, [explanation.without_attention])
+        table.add_row("any attention", *lost, style="dim")
     return table
 
 
-def _losses(log_odds: float, rank: float) -> list[str]:
-    return [f"{log_odds:+.3f}", odds_left(log_odds), f"{rank:.4g}"]
+def _losses(explanation: Explanation, drops: list[ScoreDrop]) -> list[str]:
+    """Returns the means of some drops: probability lost, the rank then, and the odds in words."""
+    rank = explanation.standing.rank_among_all + mean_of(drops, "rank_among_all")
+    lost = signed(mean_of(drops, "probability"))
+    return [lost, f"{rank:,.0f}", odds_in_words(mean_of(drops, "truth_log_odds"))]
 
 
 def render_faithfulness(report: FaithfulnessReport) -> Group:

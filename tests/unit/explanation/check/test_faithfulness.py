@@ -106,9 +106,18 @@ def test_measuring_removes_the_named_once_and_others_as_often_as_drawn() -> None
     def ask(pieces: object) -> ScoreMargin:
         asked.append(list(pieces))  # pyright: ignore[reportArgumentType]
         log_odds = -3.0 if asked[-1] == [0, 1] else 0.5
-        return ScoreMargin(score=0.0, log_odds=log_odds, probability=0.5, rank=1.0)
+        return ScoreMargin(
+            score=0.0,
+            log_odds=log_odds,
+            truth_log_odds=log_odds,
+            probability=0.5,
+            rank=1.0,
+            rank_among_all=1.0,
+        )
 
-    before = ScoreMargin(score=0.0, log_odds=1.0, probability=0.7, rank=1.0)
+    before = ScoreMargin(
+        score=0.0, log_odds=1.0, truth_log_odds=1.0, probability=0.7, rank=1.0, rank_among_all=1.0
+    )
     found = measure(
         "paths",
         [0, 1],
@@ -124,8 +133,8 @@ def test_measuring_removes_the_named_once_and_others_as_often_as_drawn() -> None
     assert all(len(draw) == 2 for draw in asked)
     assert found.verdict == "carry the answer"
     assert found.sentence() == (
-        "Its paths carry the answer: without their 2 facts its odds are 1.8 % of what they were, "
-        "without others at random 61 %"
+        "Its paths carry the answer: without their 2 facts its odds fall 55-fold (probability "
+        "lost: 0.200), without others at random its odds fall by 39 %"
     )
 
 

@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 from knowformer.explanation.explanation import EvidencePath, ScoreDrop, Step
 from knowformer.explanation.show.path_layout import lay_out, smooth
 
-NO_DROP = ScoreDrop(score=0.0, log_odds=0.0, probability=0.0, rank=0.0)
+NO_DROP = ScoreDrop(
+    score=0.0, log_odds=0.0, truth_log_odds=0.0, probability=0.0, rank=0.0, rank_among_all=0.0
+)
 
 
 def path(*names: str, weight: float = 1.0, relation: str = "r") -> EvidencePath:

@@ -21,7 +21,9 @@ from knowformer.explanation.explanation import (
 )
 from knowformer.explanation.show import picture
 
-DROP = ScoreDrop(score=1.0, log_odds=1.5, probability=0.1, rank=2.0)
+DROP = ScoreDrop(
+    score=1.0, log_odds=1.5, truth_log_odds=1.5, probability=0.1, rank=2.0, rank_among_all=3.0
+)
 PROTOTYPE = AttendedEntity(entity="p", influence=0.1, attention=1.2)
 
 
@@ -32,8 +34,16 @@ def explanation(*, with_evidence: bool) -> Explanation:
         relation="likes $x_1$",
         tail="t",
         asks_for="tail",
-        standing=ScoreMargin(score=1.0, log_odds=0.5, probability=0.6, rank=1.0),
+        standing=ScoreMargin(
+            score=1.0,
+            log_odds=0.5,
+            truth_log_odds=0.5,
+            probability=0.6,
+            rank=1.0,
+            rank_among_all=2.0,
+        ),
         num_rivals=9,
+        num_candidates=12,
         fact_hidden=False,
         paths=[EvidencePath(steps=[step], weight=2.0, loss=DROP)] if with_evidence else [],
         no_paths=None if with_evidence else "No path of facts leads from h to t.",

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowformer.explanation.show.text import same_decimals, shorten
+from knowformer.explanation.show.text import shorten
 
 
 @pytest.mark.parametrize(
@@ -25,10 +25,3 @@ def test_shortened_names_fit(name: str, width: int, lines: int) -> None:
     assert all(len(line) <= max(width, 1) for line in shorten(name, width, lines).split("\n")) or (
         not name.strip()
     )
-
-
-def test_numbers_of_a_column_have_the_same_decimals() -> None:
-    assert same_decimals([0.0214, 0.002, 0.00957]) == ["0.0214", "0.0020", "0.0096"]
-    assert same_decimals([123.4, 7.0]) == ["123", "7"]
-    assert same_decimals([0.0]) == ["0.000"]
-    assert same_decimals([]) == []

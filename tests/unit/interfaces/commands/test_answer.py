@@ -21,6 +21,8 @@ FILE = ["--queries", "q.tsv", "--out", "o.tsv"]
         ([*H, *R, *FILE], "--head, --relation and --queries"),
         ([*FILE, "--all-missing", "r"], "--queries and --all-missing"),
         (FILE[:2], "--out with --queries"),
+        ([*H, *R, "--out", "o.tsv"], "--queries or --all-missing with --out"),
+        (["--all-missing", "r", "--out", "o.xls"], "ends in .tsv, .csv"),
         (["--all-missing", "r", "--samples", "2"], "no --samples"),
     ],
 )

@@ -9,6 +9,7 @@ from knowformer.data.dataset import Dataset
 from knowformer.data.labels import Labels
 from knowformer.explanation.check.benchmark import measure_test_set
 from knowformer.explanation.explainer import Explainer
+from knowformer.explanation.explanation import signed
 from knowformer.explanation.find.evidence import EvidenceFinder
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.interfaces.render.explanation import render_explanation, render_faithfulness
@@ -44,8 +45,10 @@ def test_an_explanation_shows_its_paths_in_readable_names(
     explanation = Explainer(finder, labels=labels, seed=0).explain("eve", "mother_of", "bob")
     text = shown(render_explanation(explanation))
     assert text.startswith("(eve, is mother of, ?) Bob [Smith]\n")
-    assert f"score {explanation.standing.score:.2f}" in text
-    assert all(f"{path.loss.log_odds:+.2f}" in text for path in explanation.paths)
+    assert explanation.place() in text
+    assert all(signed(path.loss.probability) in text for path in explanation.paths)
+    assert "lost" in text
+    assert ("Prototypes: attended" in text) is explanation.prototypes_matter
     assert "—is mother of→" in text or "←is mother of—" in text
     assert "layer" not in text
     assert "layer" in shown(render_explanation(explanation, by_head=True))

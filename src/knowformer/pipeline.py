@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 
-from knowformer.calibration.calibrate import calibrate_model, num_questions
+from knowformer.calibration.calibrate import calibrate_model
 from knowformer.calibration.calibration import Calibration
-from knowformer.calibration.sample import MIN_QUERIES
+from knowformer.calibration.relation_fit import num_relation_questions
+from knowformer.calibration.sample import MIN_QUERIES, num_questions
 from knowformer.data.dataset import Dataset, TrainingSplits, catalogue_name, load_dataset
 from knowformer.data.holdout import hold_out
 from knowformer.errors import BundleError, DataError
@@ -153,6 +154,7 @@ class _Run:
 
         self.tell(work_event("preparing"))
         valid = self.dataset.for_training().valid
+        questions = num_questions(valid) + num_relation_questions(valid)
         trainer = Trainer(
             training_splits(self.dataset, config),
             config,
@@ -161,7 +163,9 @@ class _Run:
             on_best=save_best,
             on_validated=on_validation,
             clock=self.clock,
-            questions_after=sum(num_questions(valid)) if calibrate else 0,
+            questions_after=num_questions(valid) + num_relation_questions(valid)
+            if calibrate
+            else 0,
             weights=load_initial_weights(folder),
         )
         has_checkpoint = resume and (folder / CHECKPOINT_FILE).exists()
@@ -188,25 +192,26 @@ class _Run:
         calibration = load_calibration(self.folder)
         if calibration is not None:
             return calibration
-        of_entities, of_relations = num_questions(self.dataset.for_training().valid)
-
-        def both(asked: int) -> int:
-            """Returns the questions for entities, and those for relations in the same measure."""
-            return asked + of_relations * asked // max(1, of_entities)
-
-        if budget.calibration_seconds(both(MIN_QUERIES)) > budget.left:
+        if budget.calibration_seconds(MIN_QUERIES) > budget.left:
             _logger.info(
                 "Probabilities are not calibrated, as `training.max_minutes` leaves no time for "
                 "it. Do it later: `Reasoner.from_pretrained('%s').calibrate()`.",
                 self.folder,
             )
             return None
-        enough: list[int] = []
+        done_of_all, cut_at = (0, 0), (0, 0)
 
-        def is_enough(scored: int) -> bool:
-            if budget.is_time_to_fit(scored, both(scored)):
-                enough.append(scored)
-            return bool(enough)
+        def progress(done: int, of: int) -> None:
+            nonlocal done_of_all
+            done_of_all = done, of
+            self.tell(work_event("calibrating", done, of))
+
+        def is_enough(num_scored: int) -> bool:
+            nonlocal cut_at
+            is_over = budget.is_time_to_fit(num_scored)
+            if is_over and cut_at == (0, 0):
+                cut_at = done_of_all
+            return is_over
 
         try:
             calibration = calibrate_model(
@@ -215,18 +220,17 @@ class _Run:
                 link=self.config.training.link,
                 seed=self.config.seed,
                 threads=self.config.threads,
-                progress=lambda done, of: self.tell(work_event("calibrating", done, of)),
+                progress=progress,
                 is_enough=is_enough,
             )
         except DataError as error:
             _logger.info("Probabilities are not calibrated. %s", error)
             return None
-        if enough and enough[-1] < of_entities:
+        if cut_at != (0, 0):
             _logger.info(
-                "Probabilities are fitted to %d of up to %d questions, to keep within "
+                "Probabilities are fitted to %d of %d questions, to keep within "
                 "`training.max_minutes`.",
-                enough[-1],
-                of_entities,
+                *cut_at,
             )
         self.tell(work_event("writing"))
         return save_calibration(self.folder, calibration)

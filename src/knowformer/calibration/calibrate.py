@@ -1,26 +1,16 @@
 """Calibrate a model on the validation facts of its data set."""
 
-import math
 from collections.abc import Callable
+from functools import partial
 
 from knowformer.calibration.calibration import Calibration
 from knowformer.calibration.calibrator import Calibrator
 from knowformer.calibration.fit import fit_calibration
-from knowformer.calibration.relation_fit import (
-    FACTS,
-    fit_relation_choice,
-    relation_sample_size,
-)
-from knowformer.calibration.sample import sample_size
-from knowformer.data.dataset import Dataset, Split
+from knowformer.calibration.relation_fit import fit_relation_choice
+from knowformer.data.dataset import Dataset
 from knowformer.model.knowformer import KnowFormer
 from knowformer.scoring.link import LinkFunction
 from knowformer.scoring.scorer import Scorer
-
-
-def num_questions(valid: Split) -> tuple[int, int]:
-    """Returns how many questions for entities and for relations a calibration asks, at most."""
-    return sample_size(valid), relation_sample_size(valid)
 
 
 def calibrate_model(
@@ -41,9 +31,9 @@ def calibrate_model(
         link: its link function.
         seed: of the noise and the sampling.
         threads: CPU threads, 0 for all cores.
-        progress: called with queries done and in all, first for entities, then for relations.
-        is_enough: told how many queries for entities are scored; True ends them, unless they are
-            too few, and the queries for relations are fewer in the same measure.
+        progress: called with what is done and what there is in all: queries for entities, then
+            facts for the choice among relations.
+        is_enough: told how many queries are scored; True ends it, unless they are too few.
 
     Raises:
         DataError: there are too few validation facts.
@@ -51,21 +41,13 @@ def calibrate_model(
     valid = dataset.for_training().valid
     same_graph = dataset.test.graph is valid.graph
     scorer = Scorer(model, valid.graph, seed=seed, threads=threads)
-    scored = total = 1
-
-    def tell(done: int, of: int) -> None:
-        nonlocal scored, total
-        scored, total = done, of
-        if progress is not None:
-            progress(done, of)
-
     calibration = fit_calibration(
         scorer,
         valid,
         link=link,
         seed=seed,
         num_test_facts=len(dataset.test.facts) if same_graph else 0,
-        progress=tell,
+        progress=progress,
         is_enough=is_enough,
     )
     calibrator = Calibrator(calibration, link, valid.graph.relations)
@@ -74,7 +56,7 @@ def calibrate_model(
         calibrator,
         valid,
         seed=seed,
-        num_facts=math.ceil(FACTS * scored / total),
         progress=progress,
+        is_enough=None if is_enough is None else partial(is_enough, 0),
     )
     return calibration.model_copy(update={"relation_choice": choice})

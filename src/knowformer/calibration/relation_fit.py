@@ -30,6 +30,7 @@ from knowformer.scoring.batch_size import queries_at_once
 from knowformer.seeding import derive_seed
 
 FACTS = 128
+FACTS_AT_ONCE = 16
 DRAWS = 8  # of relations beside a fact's own; one that comes again is asked once
 TEMPER = 0.3  # of what kinds say, that likely relations are not the only ones
 UNIFORM = 0.1  # share of the draws that disregard kinds
@@ -43,8 +44,8 @@ def fit_relation_choice(
     valid: Split,
     *,
     seed: int,
-    num_facts: int = FACTS,
     progress: Callable[[int, int], None] | None = None,
+    is_enough: Callable[[], bool] | None = None,
 ) -> RelationChoice:
     """Fits the coefficients to some of a split's facts.
 
@@ -53,36 +54,46 @@ def fit_relation_choice(
         calibrator: the model's.
         valid: validation facts as training sees them.
         seed: root of the sampling.
-        num_facts: how many, at most.
-        progress: called with queries done and queries in all.
+        progress: called with facts done and facts in all.
+        is_enough: asked before every few facts; True ends the sample.
     """
     graph = valid.graph
     if len(graph.relations) == 1:
         return RelationChoice()  # there is nothing to choose
     roles = roles_of(graph.adjacency)
     random = np.random.default_rng(derive_seed(seed, "relation_choice"))
-    chosen = random.permutation(len(valid.facts))[:num_facts]
+    chosen = random.permutation(len(valid.facts))[:FACTS]
     facts = valid.facts[torch.from_numpy(chosen)]
     pairs = facts[:, [0, 2]]
     relations, given = _draw_relations(facts, relation_candidates(valid, facts), roles, random)
 
-    evidence = gather_evidence(
-        on_graph(scorer, graph),
-        calibrator,
-        roles,
-        pairs,
-        torch.from_numpy(relations),
-        batch_size=queries_at_once(len(graph.entities)),
-        progress=progress,
-    )
-    coefficients = fit_choice(evidence.columns, given).tolist()
+    columns: list[Float[np.ndarray, "f A C"]] = []
+    for first in range(0, len(facts), FACTS_AT_ONCE):
+        if is_enough is not None and is_enough():
+            break
+        some = slice(first, first + FACTS_AT_ONCE)
+        evidence = gather_evidence(
+            on_graph(scorer, graph),
+            calibrator,
+            roles,
+            pairs[some],
+            torch.from_numpy(relations[some]),
+            batch_size=queries_at_once(len(graph.entities)),
+        )
+        columns.append(evidence.columns)
+        if progress is not None:
+            progress(min(some.stop, len(facts)), len(facts))
+    if not columns:
+        return RelationChoice()
+    found = np.concatenate(columns)
+    coefficients = fit_choice(found, given[: len(found)]).tolist()
     return RelationChoice(
-        coefficients=dict(zip(COEFFICIENTS, coefficients, strict=True)), facts=len(facts)
+        coefficients=dict(zip(COEFFICIENTS, coefficients, strict=True)), facts=len(found)
     )
 
 
-def relation_sample_size(valid: Split) -> int:
-    """Returns how many queries the fit to a split's facts takes, at most: two for each relation."""
+def num_relation_questions(valid: Split) -> int:
+    """Returns how many questions the fit to a split's facts asks, at most: two for a relation."""
     if len(valid.graph.relations) == 1:
         return 0
     return 2 * (1 + DRAWS) * min(FACTS, len(valid.facts))

@@ -167,10 +167,10 @@ def _sample_queries(
     return pairs[order], is_missing[order], torch.cat(weights)[order]
 
 
-def sample_size(split: Split) -> int:
-    """Returns how many queries of a split are sampled, at most."""
+def num_questions(split: Split, *, queries: int = QUERIES) -> int:
+    """Returns how many questions a sample of a split's queries asks, at most."""
     facts = len(split.facts)
-    return min(QUERIES, 2 * facts) + min(QUERIES, 2 * (facts + len(split.graph.facts)))
+    return min(queries, 2 * facts) + min(queries, 2 * (facts + len(split.graph.facts)))
 
 
 def _take(

@@ -65,14 +65,9 @@ class Budget:
         scoring = UNSORTED_COST * self._seconds_per_query * (num_questions - num_scored)
         return scoring + FITTING_SECONDS * num_questions
 
-    def is_time_to_fit(self, num_scored: int, num_questions: int) -> bool:
-        """Returns whether there is no time for more than so many questions of a calibration.
-
-        Args:
-            num_scored: how many of them are scored.
-            num_questions: how many there are if no more are added.
-        """
-        return self.left <= self.calibration_seconds(num_questions, num_scored)
+    def is_time_to_fit(self, num_scored: int) -> bool:
+        """Returns whether there is no time for more questions of a calibration."""
+        return self.left <= self.calibration_seconds(num_scored, num_scored)
 
     def progress(self, since: float = 0.0) -> float:
         """Returns the fraction of training's time that is gone, counted from some second."""

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from knowformer.calibration import sample as sampling
-from knowformer.calibration.sample import BEST, sample_candidates, sample_size
+from knowformer.calibration.sample import BEST, num_questions, sample_candidates
 from tests.unit.calibration.conftest import NUM_ENTITIES, NUM_RELATIONS, World
 
 
@@ -59,4 +59,4 @@ def test_a_sample_that_ends_early_still_stands_for_all_questions(
     asked = whole.weight[whole.place == 0].sum()
     assert some.weight[some.place == 0].sum() == pytest.approx(asked)
     assert np.array_equal(some.score, whole.score[whole.query < 24])
-    assert len(np.unique(whole.query)) <= sample_size(split)
+    assert len(np.unique(whole.query)) <= num_questions(split)

@@ -163,9 +163,7 @@ class _Run:
             on_best=save_best,
             on_validated=on_validation,
             clock=self.clock,
-            questions_after=num_questions(valid) + num_relation_questions(valid)
-            if calibrate
-            else 0,
+            questions_after=questions if calibrate else 0,
             weights=load_initial_weights(folder),
         )
         has_checkpoint = resume and (folder / CHECKPOINT_FILE).exists()

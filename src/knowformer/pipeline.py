@@ -10,6 +10,7 @@ import torch
 
 from knowformer.calibration.calibrate import calibrate_model
 from knowformer.calibration.calibration import Calibration
+from knowformer.calibration.relation_fit import num_relation_questions
 from knowformer.calibration.sample import MIN_QUERIES, num_questions
 from knowformer.data.dataset import Dataset, TrainingSplits, catalogue_name, load_dataset
 from knowformer.data.holdout import hold_out
@@ -94,7 +95,7 @@ def train(
         model, budget = run.train(resume=resume, calibrate=calibrate, on_validation=on_validation)
         calibration = run.calibrate(model, budget) if calibrate else load_calibration(folder)
     bundle = Bundle(folder, config, dataset, model.eval(), config.training.link, calibration)
-    return Reasoner.from_bundle(bundle, threads=config.threads)
+    return Reasoner.from_pretrained(bundle, threads=config.threads)
 
 
 def _tell_nobody(event: Event) -> None:
@@ -153,6 +154,7 @@ class _Run:
 
         self.tell(work_event("preparing"))
         valid = self.dataset.for_training().valid
+        questions = num_questions(valid) + num_relation_questions(valid)
         trainer = Trainer(
             training_splits(self.dataset, config),
             config,
@@ -161,7 +163,7 @@ class _Run:
             on_best=save_best,
             on_validated=on_validation,
             clock=self.clock,
-            questions_after=num_questions(valid) if calibrate else 0,
+            questions_after=questions if calibrate else 0,
             weights=load_initial_weights(folder),
         )
         has_checkpoint = resume and (folder / CHECKPOINT_FILE).exists()

@@ -101,7 +101,7 @@ class Reasoner:
     @classmethod
     def from_pretrained(
         cls,
-        run: str | Path,
+        run: str | Path | Bundle,
         *,
         graph: GraphSource | None = None,
         evidence: FactsFrom = "all",
@@ -111,7 +111,7 @@ class Reasoner:
         """Loads a run folder.
 
         Args:
-            run: a folder made by ``train``.
+            run: a folder made by ``train``, or what was loaded from one.
             graph: answer on this graph instead: a graph, a triples file, a folder or a catalogue
                 name whose relations are among the model's; its entities may all be new.
             evidence: facts to reason from: ``all`` that the data set has, or those of ``train``.
@@ -123,7 +123,7 @@ class Reasoner:
             DataError: a file of the graph has a relation that the model does not know.
             VocabularyError: a graph has one.
         """
-        bundle = load_bundle(Path(run))
+        bundle = run if isinstance(run, Bundle) else load_bundle(Path(run))
         dataset = bundle.dataset
         readable = dataset.labels
         if graph is not None:
@@ -133,23 +133,11 @@ class Reasoner:
         if graph is not None:
             other = load_graph(graph, dataset.relations)
             return cls(bundle, other, labels=readable, threads=threads)
-        return cls.from_bundle(bundle, evidence=evidence, labels=readable, threads=threads)
-
-    @classmethod
-    def from_bundle(
-        cls,
-        bundle: Bundle,
-        *,
-        evidence: FactsFrom = "all",
-        labels: Labels | None = None,
-        threads: int = 0,
-    ) -> "Reasoner":
-        """Returns a reasoner on the facts of a run's own data set; see ``from_pretrained``."""
-        own, labels = bundle.dataset.test, labels or bundle.dataset.labels
+        own = dataset.test
         if evidence == "train":
-            return cls(bundle, own.graph, own.known, labels=labels, threads=threads)
+            return cls(bundle, own.graph, own.known, labels=readable, threads=threads)
         known_graph = KnowledgeGraph(own.graph.entities, own.graph.relations, own.known)
-        return cls(bundle, known_graph, labels=labels, threads=threads)
+        return cls(bundle, known_graph, labels=readable, threads=threads)
 
     def on(self, graph: GraphSource) -> "Reasoner":
         """Returns a reasoner on another graph, with the same model and probabilities.

@@ -92,6 +92,13 @@ def fit_relation_choice(
     )
 
 
+def num_relation_questions(valid: Split) -> int:
+    """Returns how many questions the fit to a split's facts asks, at most: two for a relation."""
+    if len(valid.graph.relations) == 1:
+        return 0
+    return 2 * (1 + DRAWS) * min(FACTS, len(valid.facts))
+
+
 def relation_candidates(split: Split, facts: Int[Tensor, "F 3"]) -> Bool[np.ndarray, "F N"]:
     """Returns which relations each fact's own competes with: those not known between its ends."""
     num_relations = len(split.graph.relations)

@@ -5,8 +5,10 @@ import torch
 from knowformer.calibration.calibrator import Calibrator
 from knowformer.calibration.relation_choice import DEFAULTS, relation_shares
 from knowformer.calibration.relation_fit import (
+    DRAWS,
     fit_choice,
     fit_relation_choice,
+    num_relation_questions,
     relation_candidates,
 )
 from tests.unit.calibration.conftest import World
@@ -47,3 +49,5 @@ def test_a_fit_sees_that_the_model_tells_relations_apart(world: World) -> None:
     assert fitted.coefficients["tail_odds"] + fitted.coefficients["head_odds"] > 0.5
     torch.manual_seed(1)  # chance of others does not matter
     assert fit_relation_choice(world, calibrator, world.split("valid"), seed=0) == fitted
+    asked = num_relation_questions(world.split("valid"))
+    assert asked == 2 * (1 + DRAWS) * fitted.facts

@@ -98,9 +98,11 @@ def installed(command_environment: dict[str, str]) -> Callable[..., Finished]:
     def run(
         *arguments: str | Path, variables: Mapping[str, str] | None = None, **options: Any
     ) -> Finished:
+        # Bytecode that a limit on files cuts short would break every later import.
+        is_limited = {"PYTHONDONTWRITEBYTECODE": "1"} if "preexec_fn" in options else {}
         return subprocess.run(
             [COMMAND, *map(str, arguments)],
-            env=command_environment | dict(variables or {}),
+            env=command_environment | is_limited | dict(variables or {}),
             capture_output=True,
             encoding="utf-8",
             timeout=120,

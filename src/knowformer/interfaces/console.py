@@ -52,7 +52,14 @@ def print_error(sentence: str) -> None:
     err.print(f"error: {sentence}", style="red", markup=False, highlight=False, soft_wrap=True)
 
 
+class JsonOutput:
+    """Whether a command has printed its JSON: standard output is one document, never two."""
+
+    is_printed = False
+
+
 def print_json(content: Any) -> None:
     """Prints JSON: names as they are where they can be printed, else as JSON's own escapes."""
+    JsonOutput.is_printed = True
     ascii_only = codecs.lookup(sys.stdout.encoding or "ascii").name != "utf-8"
     sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=ascii_only) + "\n")

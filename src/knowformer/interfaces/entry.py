@@ -8,7 +8,7 @@ from typing import cast
 import typer
 
 from knowformer.errors import KnowformerError
-from knowformer.interfaces.console import print_error, print_json
+from knowformer.interfaces.console import JsonOutput, print_error, print_json
 from knowformer.interfaces.help import show_help
 from knowformer.interfaces.hints import NoteFormatter, as_typed
 from knowformer.interfaces.volume import reset_volume, with_volume
@@ -21,13 +21,15 @@ UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__bases__[0])
 def run_app(app: typer.Typer) -> None:
     """Runs the command; a user's mistake ends in one clear sentence, never in a traceback.
 
-    With ``--json`` the sentence is that of a JSON object, ``{"error": ...}``, on standard output.
+    With ``--json`` the sentence is that of a JSON object, ``{"error": ...}``, on standard output,
+    unless the command's own object is there already.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as stderr is: no name ends a command
     keep_freed_memory()
     _show_log()
     reset_volume()
+    JsonOutput.is_printed = False
     as_json = "--json" in sys.argv[1:]
     try:
         command = with_volume(typer.main.get_command(app))
@@ -44,7 +46,7 @@ def run_app(app: typer.Typer) -> None:
 
 
 def _say(sentence: str, *, as_json: bool) -> None:
-    if as_json:
+    if as_json and not JsonOutput.is_printed:
         print_json({"error": sentence})
     else:
         print_error(sentence)

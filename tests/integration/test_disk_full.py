@@ -4,6 +4,7 @@ Twice over: a limit on file sizes stands in for a full disk anywhere; where a ti
 be mounted (as root), the disk is really full.
 """
 
+import gc
 import json
 import resource
 import subprocess
@@ -102,6 +103,7 @@ def small_disk(tmp_path: Path, family_run: Path) -> Iterator[Path]:
     if mounted.returncode != 0:
         pytest.skip(f"cannot mount a small file system: {mounted.stderr.strip()}")
     yield folder
+    gc.collect()  # tensors of a run in this process may still be mapped to its files
     subprocess.run(["umount", folder], check=True)
 
 

@@ -3,6 +3,7 @@
 import io
 import logging
 import sys
+import traceback
 from typing import cast
 
 import typer
@@ -37,7 +38,9 @@ def run_app(app: typer.Typer) -> None:
             sys.exit()
         sys.exit(command(standalone_mode=not as_json))  # typer prints mistakes in typing itself
     except KnowformerError as error:
-        logging.getLogger("knowformer").debug("Raised here.", exc_info=error)
+        # As text: a record that held the error would keep the files of its frames open.
+        raised = "".join(traceback.format_exception(error))
+        logging.getLogger("knowformer").debug("Raised here:\n%s", raised)
         _say(as_typed(str(error)), as_json=as_json)
         sys.exit(error.exit_code)
     except UsageError as error:

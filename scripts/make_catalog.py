@@ -2,9 +2,10 @@
 
 Usage: ``python scripts/make_catalog.py DATA/MANIFEST.tsv [--output FILE]``
 
-The manifest is TSV with a header: path, sha256, bytes, lines, origin, origin_blob, note. Counts are
-taken from the files themselves; checksums too, and they must agree with the manifest. The embedded
-graphs come from the package. The same input gives the same bytes.
+The manifest is TSV with a header: path, sha256, bytes, lines, origin, origin_blob, note. Rows of
+folders without splits (``graphs/``) are left out. Counts are taken from the files themselves;
+checksums too, and they must agree with the manifest. The embedded graphs come from the package. The
+same input gives the same bytes.
 """
 
 import argparse
@@ -21,8 +22,8 @@ from urllib.parse import quote
 from knowformer.storage.atomic_files import write_text
 from knowformer.storage.triples_io import NamedTriple, read_edges, read_triples
 
-GRAPH_FOLDER = Path(__file__).resolve().parents[1] / "src" / "knowformer" / "graph"
-KINDS = ("transductive", "inductive", "fully-inductive", "homogeneous")
+DATA_FOLDER = Path(__file__).resolve().parents[1] / "src" / "knowformer" / "data"
+KINDS = ("transductive", "development", "inductive", "fully-inductive", "homogeneous")
 SPLITS = ("train", "msg", "valid", "test", "edges")
 
 # As stated by the repositories themselves.
@@ -32,10 +33,18 @@ LICENCES = {
     "kimiyoung/planetoid": "MIT",
     "DeepGraphLearning/AStarNet": "MIT",
     "villmow/datasets_knowledge_embedding": "MIT",
+    "tsafavi/codex": "MIT",
+    "hwwang55/PathCon": "MIT",
+    "migalkin/StarE": "MIT",
     "pp413/Knowledge_embedding_benchmark_datasets": "Apache-2.0",
     "bdi-lab/InGram": "CC BY-NC-SA 4.0",
     "LARS-research/AdaProp": "no licence file",
     "kkteru/grail": "no licence file",
+    "guojiapub/BiQUE": "no licence file",
+    "TachiChan/HoGRN": "no licence file",
+    "seukgcode/PAAR": "no licence file",
+    "TaoMiner/inferwiki": "no licence file",
+    "THU-KEG/PKGC": "no licence file",
 }
 EMBEDDED_ORIGIN = "PyKEEN 1.11.1 on PyPI"
 EMBEDDED_LICENCE = "MIT, Copyright (c) 2019-2024 PyKEEN Project Team"
@@ -49,6 +58,10 @@ UNDERLYING = {
     "ya": "YAGO",
     "um": "UMLS",
     "wk": "Wikidata",
+    "codex": "Wikidata",
+    "wd": "Wikidata",
+    "wi": "Wikidata",
+    "in": "Wikidata",
 }
 
 # Entities and relations of data sets of which a file is not at hand.
@@ -94,6 +107,8 @@ NOTES: dict[str, tuple[str, ...]] = {
     "citeseer": ("48 of the nodes have no edge; they are counted as entities.",),
 }
 
+ORIGIN = r"github (\S+) @ ([0-9a-f]+)"  # repository and commit
+
 Row = dict[str, str]
 Json = dict[str, Any]
 
@@ -103,9 +118,10 @@ def build_catalog(manifest: Path) -> Json:
     grouped: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
     with manifest.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
-            kind, folder, _ = row["path"].split("/")
-            grouped[kind, folder.removesuffix("_ind")].append(row)
-    embedded = {folder.name: folder for folder in (GRAPH_FOLDER / "embedded").iterdir()}
+            kind, *folder = row["path"].split("/")
+            if kind in KINDS:
+                grouped[kind, folder[0].removesuffix("_ind")].append(row)
+    embedded = {folder.name: folder for folder in (DATA_FOLDER / "embedded").iterdir()}
     embedded = {name: folder for name, folder in embedded.items() if folder.is_dir()}
     entries = [build_embedded(name, folder) for name, folder in embedded.items()]
     for entry in entries:
@@ -146,14 +162,15 @@ def check_against_manifest(entry: Json, rows: list[Row]) -> None:
 def build_entry(kind: str, name: str, rows: list[Row], data: Path) -> Json:
     """Returns the entry of a data set described by manifest rows."""
     rows = sorted(rows, key=lambda row: file_key(row["path"]))
-    origins = list(dict.fromkeys(row["origin"].split(" : ")[0] for row in rows))
-    repositories = list(dict.fromkeys(origin.split()[1] for origin in origins))
+    commits = [re.findall(ORIGIN, row["origin"]) for row in rows]
+    origins = list(dict.fromkeys(origin for of_file in commits for origin in of_file))
+    repositories = list(dict.fromkeys(repository for repository, _ in origins))
     entry: Json = {"name": name, "kind": kind}
     entry |= count_entry(kind, name, rows, data)
     licence = "; ".join(f"{LICENCES[repository]} ({repository})" for repository in repositories)
     if kind == "inductive":
         licence += f"; splits first published by kkteru/grail ({LICENCES['kkteru/grail']})"
-    entry["origin"] = "; ".join(origin.removeprefix("github ") for origin in origins)
+    entry["origin"] = "; ".join(f"{repository} @ {commit}" for repository, commit in origins)
     entry["licence"] = with_underlying(licence, name)
     entry["notes"] = list(NOTES.get(name, ()))
     entry["files"] = [build_file(row, data) for row in rows]
@@ -181,9 +198,10 @@ def build_file(row: Row, data: Path) -> Json:
 
 def build_sources(row: Row, data: Path) -> list[str]:
     """Returns the addresses whose contents, one after the other, are the file; none if derived."""
-    repository, commit, path = re.fullmatch(
-        r"github (\S+) @ ([0-9a-f]{40}) : (.+)", row["origin"]
-    ).groups()
+    published = re.fullmatch(rf"{ORIGIN} : (.+)", row["origin"])
+    if published is None:
+        return []
+    repository, commit, path = published.groups()
     if " + " in path:
         first, *others = path.split(" + ")
         parts = [first, *(f"{first.rsplit('/', 1)[0]}/{other}" for other in others)]
@@ -277,7 +295,7 @@ def main(arguments: Iterable[str] | None = None) -> None:
     """Reads the command line and writes the catalogue."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("manifest", type=Path, help="MANIFEST.tsv, with the data files beside it")
-    parser.add_argument("--output", type=Path, default=GRAPH_FOLDER / "catalog.json")
+    parser.add_argument("--output", type=Path, default=DATA_FOLDER / "catalog.json")
     options = parser.parse_args(None if arguments is None else list(arguments))
     catalog = build_catalog(options.manifest)
     write_text(options.output, json.dumps(catalog, indent=1, ensure_ascii=False) + "\n")

@@ -16,9 +16,9 @@ from hypothesis import settings
 for variable in ("COLUMNS", "FORCE_COLOR"):
     os.environ.pop(variable, None)
 
-# Before knowformer is imported: every annotated shape is checked on every call. Kernels compiled
-# by numba must not be wrapped, so of the kernels only the torch files are named; what these hand
-# to a compiled kernel is checked against its table of arguments.
+# Before knowformer is imported: every annotated shape is checked on every call, in the tests of
+# single modules. Kernels compiled by numba must not be wrapped, so of the kernels only the torch
+# files are named; what these hand to a compiled kernel is checked against its table of arguments.
 CHECKED = [
     "knowformer.graph",
     "knowformer.data.dataset",
@@ -46,6 +46,10 @@ CHECKED = [
 ]
 jaxtyping.install_import_hook(CHECKED, "beartype.beartype")
 
+# Elsewhere whole runs are compared: the same calls come again thousands of times, and checking
+# them would take longer than they do.
+CHECKED_IN = (Path("tests/unit"), Path("tests/contracts"))
+
 from knowformer.data.dataset import Dataset, load_dataset  # noqa: E402
 from knowformer.graph.knowledge_graph import KnowledgeGraph  # noqa: E402
 from knowformer.graph.vocabulary import Vocabulary  # noqa: E402
@@ -64,6 +68,13 @@ FAMILY: list[NamedTriple] = [
     ("cid", "brother_of", "bob"),
     ("eve", "mother_of", "ann"),
 ]
+
+
+@pytest.hookimpl(tryfirst=True)  # before the test's fixtures
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    path = item.path.relative_to(Path(__file__).parents[1])
+    is_checked = any(path.is_relative_to(folder) for folder in CHECKED_IN)
+    jaxtyping.config.update("jaxtyping_disable", not is_checked)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 
 # First: shapes are checked only in modules that are imported after it.
-from tests.conftest import one_thread, random_graph, ring, ring_triples, write_triples
+from tests.conftest import (
+    one_thread,
+    pytest_runtest_setup,
+    random_graph,
+    ring,
+    ring_triples,
+    write_triples,
+)
 from tests.integration.conftest import (
     command,
     command_environment,
@@ -25,6 +32,7 @@ __all__ = [
     "command_environment",
     "installed",
     "one_thread",
+    "pytest_runtest_setup",
     "random_graph",
     "read_json",
     "refuse",

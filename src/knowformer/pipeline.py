@@ -44,9 +44,9 @@ from knowformer.storage.atomic_files import remove_partial_files
 from knowformer.training.budget import Budget
 from knowformer.training.clock import Clock
 from knowformer.training.config import RunConfig
+from knowformer.training.defaults import complete
 from knowformer.training.events import Event, ValidationEvent, read_events, work_event
 from knowformer.training.loop import OnValidation, Trainer
-from knowformer.training.plan import choose_batch_size, choose_view_size
 from knowformer.training.settings_file import build_config, merge_settings, recommended_settings
 
 _logger = logging.getLogger(__name__)
@@ -112,7 +112,7 @@ def _start(
         )
     config = config or recommended_config(graph, source)
     dataset = graph if isinstance(graph, Dataset) else load_dataset(graph, seed=config.seed)
-    config = _fixed(config, dataset)
+    config = complete(config, dataset.for_training())
     initial = None
     if source is not None:
         initial = InitialWeights(source, initial_weights(source, config, dataset.relations))
@@ -258,17 +258,6 @@ def _draw_curve(folder: Path, *, title: str) -> None:
     if can_draw():
         events = read_events(folder / "events.jsonl")
         draw_learning_curve(events, folder / "learning_curve.png", title=title)
-
-
-def _fixed(config: RunConfig, dataset: Dataset) -> RunConfig:
-    """Chooses what the settings leave open, so that a resumed run has the same on any machine."""
-    graph = dataset.train.graph
-    if config.model.view_size is None:
-        seen = {"view_size": choose_view_size(config, dataset.for_training().valid)}
-        config = config.model_copy(update={"model": config.model.model_copy(update=seen)})
-    size = config.training.batch_size or choose_batch_size(config, graph)
-    training = config.training.model_copy(update={"batch_size": size})
-    return config.model_copy(update={"training": training})
 
 
 def recommended_config(graph: str | Path | Dataset, start_from: Path | None = None) -> RunConfig:

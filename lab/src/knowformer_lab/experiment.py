@@ -213,7 +213,7 @@ class Experiment:
         training = self.config(0).training
         if training.max_minutes is not None:
             return f"{training.max_minutes:g} minutes"
-        return f"{training.max_epochs:g} epoch{'' if training.max_epochs == 1 else 's'}"
+        return f"{training.epochs:g} epoch{'' if training.epochs == 1 else 's'}"
 
     def config(self, seed: int, *, threads: int = 0) -> RunConfig:
         """Returns the complete settings; later wins: the data set's own, the file's, the seed.

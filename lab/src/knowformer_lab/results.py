@@ -18,7 +18,8 @@ from knowformer.errors import BundleError, ConfigError
 from knowformer.evaluation.report import EvaluationReport
 from knowformer.runs.folder import write_json
 from knowformer.training.config import RunConfig
-from knowformer.training.settings_file import parse_config
+from knowformer.training.defaults import LEFT_OPEN
+from knowformer.training.settings_file import flat_settings, parse_config
 from knowformer_lab.experiment import Experiment, Kind, Published, StudyOptions
 
 FORMAT_VERSION = 1
@@ -164,23 +165,14 @@ def is_current(result: Result, experiment: Experiment) -> bool:
 def same_settings(one: RunConfig, other: RunConfig) -> bool:
     """Whether two runs compute the same; threads do not matter.
 
-    A batch size or a view that is not given fits any: both are chosen and stored when a run starts.
+    A setting that is left open fits any: it is chosen and stored when a run starts.
     """
-    batches = {one.training.batch_size, other.training.batch_size}
-    views = {one.model.view_size, other.model.view_size}
-    of_training = {"batch_size": None} if None in batches else {}
-    of_model = {"view_size": None} if None in views else {}
-    first, second = (
-        config.model_copy(
-            update={
-                "threads": 0,
-                "model": config.model.model_copy(update=of_model),
-                "training": config.training.model_copy(update=of_training),
-            }
-        )
-        for config in (one, other)
+    first, second = flat_settings(one), flat_settings(other)
+    return all(
+        first[key] == second[key] or (key in LEFT_OPEN and None in (first[key], second[key]))
+        for key in first
+        if key != "threads"
     )
-    return first == second
 
 
 def dataset_checksum(dataset: Dataset) -> str:

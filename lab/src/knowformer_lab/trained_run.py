@@ -126,7 +126,7 @@ def _record(folder: Path, config: RunConfig) -> TrainingRecord:
 
 def _stopped_by(counters: Counters, config: RunConfig) -> StoppedBy:
     training = config.training
-    if counters.epochs_done >= training.max_epochs:
+    if counters.epochs_done >= training.epochs:
         return "epochs"
     if training.patience is not None and counters.validations_since_record >= training.patience:
         return "patience"

@@ -11,12 +11,13 @@ import torch
 from pydantic import BaseModel
 
 from knowformer.audit.findings import Finding, find
+from knowformer.audit.links import num_linked, num_linked_twice
 from knowformer.audit.relation_overlap import RelationOverlap, find_overlaps, twin_mask
 from knowformer.audit.text import audit_markdown
 from knowformer.data.dataset import Dataset, Split
 from knowformer.data.fact_table import first_occurrences
 from knowformer.graph.categories import CATEGORIES, relation_categories
-from knowformer.graph.fact_index import BY_PAIR, FactIndex, Ids, Mask, sorted_distinct
+from knowformer.graph.fact_index import BY_PAIR, FactIndex, Ids, sorted_distinct
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.traversal import connected_components
 from knowformer.tables import to_frame
@@ -168,7 +169,7 @@ def audit(dataset: Dataset, *, repeated_rows: int = 0) -> Audit:
         "categories": _categories(by_relation),
         "components": _components(facts, len(graph.entities)),
         "overlaps": [_named(overlap, dataset) for overlap in overlaps],
-        "linked_in_training": _num_linked(dataset.train.facts.numpy(), len(graph.entities)),
+        "linked_in_training": num_linked_twice(dataset.train.facts.numpy(), len(graph.entities)),
         "held_out": {
             split.name: _held_out(split, overlaps, indices[id(split.graph)])
             for split in (dataset.valid, dataset.test)
@@ -244,32 +245,19 @@ def _components(facts: Ids, num_entities: int) -> Components:
     return Components(number=number, largest=largest, largest_share=largest / max(1, num_entities))
 
 
-def _num_linked(facts: Ids, num_entities: int) -> int:
-    ends = np.sort(facts[:, [0, 2]], axis=1)
-    _, counts = np.unique(ends[:, 0] * np.int64(num_entities) + ends[:, 1], return_counts=True)
-    return int(counts[counts > 1].sum())
-
-
 def _held_out(split: Split, overlaps: list[RelationOverlap], index: FactIndex) -> HeldOut:
     facts, evidence = split.facts.numpy(), split.graph.facts.numpy()
-    heads, _, tails = facts.T
     seen = np.zeros(len(split.graph.entities), dtype=bool)
     seen[evidence[:, [0, 2]]] = True
     unseen = ~seen[facts[:, [0, 2]]]
     return HeldOut(
         facts=len(facts),
         repeated=int(index.has_fact(facts).sum()),
-        linked=int((_are_linked(index, heads, tails) | _are_linked(index, tails, heads)).sum()),
+        linked=num_linked(facts, evidence, len(split.graph.entities)),
         leaked=int(twin_mask(facts, index, overlaps).sum()),
         unseen_entities=len(sorted_distinct(facts[:, [0, 2]][unseen])),
         with_unseen=int(unseen.any(axis=1).sum()),
     )
-
-
-def _are_linked(index: FactIndex, heads: Ids, tails: Ids) -> Mask:
-    """True where some fact links the head to the tail, in this direction."""
-    start, stop = index.runs(heads, tails)
-    return start < stop
 
 
 def _index(graph: KnowledgeGraph) -> FactIndex:

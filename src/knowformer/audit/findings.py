@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel
 
+from knowformer.audit.links import MANY, are_links_misleading
+
 if TYPE_CHECKING:
     from knowformer.audit.audit import Audit
 
@@ -15,7 +17,6 @@ FEW_OF_A_RELATION = 10
 HUB_FRACTION = 0.1
 MIN_HUB = 100
 FEW_LEAKS = 0.01
-MANY = 0.1
 NEARLY_ALL = 0.8
 MIN_PRODUCT = 20
 MOST_NAMED = 3
@@ -131,15 +132,15 @@ def _linked_in_training(audit: "Audit") -> Iterator[Finding]:
     held = audit.held_out["valid"]  # not of the test: it is a reason for a setting
     in_training = audit.linked_in_training / max(1, audit.facts["train"])
     in_valid = held.linked / max(1, held.facts)
-    if held.facts and in_training >= MANY and in_valid < in_training / 2:
+    if held.facts and are_links_misleading(in_training, in_valid):
         yield Finding(
             topic="links in training",
             level="warning",
             found=f"{_percent(in_training)} of the training facts are about two entities that "
             f"another training fact links too; of the valid facts {_percent(in_valid)} are.",
             why="A model would learn to look for a link that is not there when it is asked.",
-            advice="Train with `training.hide=links`, which hides every link between the two "
-            "entities of a training query.",
+            advice="`train` therefore hides every link between the two entities of a training "
+            "query (`training.hide=links`), unless told otherwise.",
         )
 
 

@@ -30,7 +30,8 @@ CACHE_VARIABLE = "KNOWFORMER_CACHE"
 EMBEDDED_FOLDER = Path(__file__).with_name("embedded")
 CATALOG_FILE = Path(__file__).with_name("catalog.json")
 
-Kind = Literal["transductive", "inductive", "fully-inductive", "homogeneous"]
+Kind = Literal["transductive", "development", "inductive", "fully-inductive", "homogeneous"]
+"""A development data set is a transductive one that choices of defaults may be made on."""
 
 ProgressCallback = Callable[[str, int, int | None], None]
 """Called while a file arrives, with its path, the bytes so far in this try, and in all if known."""

@@ -17,6 +17,7 @@ from knowformer.runs.folder import (
 )
 from knowformer.training.checkpoint import Counters, read_counters, write_counters
 from knowformer.training.config import RunConfig
+from knowformer.training.defaults import LEFT_OPEN
 from knowformer.training.settings_file import flat_settings
 
 LIMITS = {"training.max_epochs", "training.max_minutes"}
@@ -54,12 +55,12 @@ def continue_run(folder: Path, wanted: RunConfig | None) -> RunConfig:
 
 def _left_open(wanted: RunConfig, stored: RunConfig) -> RunConfig:
     """Returns settings with what they leave open as it was chosen when the run started."""
-    model, training = wanted.model, wanted.training
-    if model.view_size is None:
-        model = model.model_copy(update={"view_size": stored.model.view_size})
-    if training.batch_size is None:
-        training = training.model_copy(update={"batch_size": stored.training.batch_size})
-    return wanted.model_copy(update={"model": model, "training": training})
+    settings, chosen = wanted.model_dump(), flat_settings(stored)
+    for key in LEFT_OPEN:
+        table, name = key.split(".")
+        if settings[table][name] is None:
+            settings[table][name] = chosen[key]
+    return RunConfig.model_validate(settings)
 
 
 def _changed(folder: Path, stored: RunConfig, wanted: RunConfig) -> set[str]:
@@ -103,6 +104,6 @@ def _trained_further(
     lifted: dict[str, Any] = {}
     if "training.max_minutes" not in changed:
         lifted["max_minutes"] = None
-    if "training.max_epochs" not in changed and training.max_epochs <= epochs:
-        lifted["max_epochs"] = epochs + training.max_epochs  # as many again
+    if "training.max_epochs" not in changed and training.epochs <= epochs:
+        lifted["max_epochs"] = epochs + training.epochs  # as many again
     return config.model_copy(update={"training": training.model_copy(update=lifted)})

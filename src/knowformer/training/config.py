@@ -12,6 +12,8 @@ from knowformer.training.sampling.edge_removal import HiddenEdges
 LossName = Literal["cross_entropy", "binary"]
 ScheduleName = Literal["cosine", "steps", "constant"]
 
+MOST_EPOCHS = 20.0  # where nothing else is said
+
 
 def _zero_is_none(value: object) -> object:
     """TOML has no null, so 0 turns off a setting that is recommended for the data set."""
@@ -25,8 +27,9 @@ class TrainingConfig(BaseModel):
 
     targets: Targets = "some"
     """Targets of a query: all answers of (head, relation), a random subset, or one fact a query."""
-    hide: HiddenEdges = "facts"
-    """Edges hidden from a batch: its target facts, or every link between their heads and tails."""
+    hide: HiddenEdges | None = None
+    """Edges hidden from a training query: its target facts, or every link between its head and its
+    targets. None: links where training facts have other links and validation facts hardly do."""
     region_size: Annotated[int | None, BeforeValidator(_zero_is_none)] = Field(default=None, ge=2)
     """Entities per partition. A large graph is partitioned anew every epoch, and a step trains on
     one partition. None or 0: always the whole graph."""
@@ -46,8 +49,9 @@ class TrainingConfig(BaseModel):
     """Negatives are weighted by softmax(score / temperature); 0 weights them equally."""
     batch_size: int | None = Field(default=None, ge=1)
     """Queries per step; none: 16, or fewer where memory is short."""
-    max_epochs: float = Field(default=20, gt=0.0)
-    """Epochs to train, may be fractional; max_minutes or patience may end the run earlier."""
+    max_epochs: float | None = Field(default=None, gt=0.0)
+    """Epochs to train, may be fractional; max_minutes or patience may end the run earlier. None:
+    20, or as many as make 400,000 queries."""
     max_minutes: float | None = Field(default=None, gt=0.0)
     """Wall-clock budget; the learning-rate schedule ends with it."""
     learning_rate: float = Field(default=5e-3, gt=0.0)
@@ -78,6 +82,16 @@ class TrainingConfig(BaseModel):
     """Validation facts used to choose the best checkpoint; a seeded sample if there are more."""
     checkpoint_minutes: float = Field(default=2.0, ge=0.0)
     """Minimum time between checkpoints; one is also written after every validation."""
+
+    @property
+    def hidden_edges(self) -> HiddenEdges:
+        """``hide``, or its simplest value if nothing has been chosen yet."""
+        return self.hide or "facts"
+
+    @property
+    def epochs(self) -> float:
+        """``max_epochs``, or the most there are by default if nothing has been chosen yet."""
+        return self.max_epochs or MOST_EPOCHS
 
     @property
     def link(self) -> LinkFunction:

@@ -28,9 +28,10 @@ from knowformer.training.budget import Budget
 from knowformer.training.checkpoint import Counters, load_checkpoint, save_checkpoint
 from knowformer.training.clock import Clock
 from knowformer.training.config import RunConfig
+from knowformer.training.defaults import choose_batch_size
 from knowformer.training.events import Event, ValidationEvent, work_event
 from knowformer.training.optimizer import build_optimizer
-from knowformer.training.plan import FORWARD_COST, Plan, choose_batch_size, predicted_memory
+from knowformer.training.plan import FORWARD_COST, Plan, predicted_memory
 from knowformer.training.recorder import Recorder
 from knowformer.training.sampling.epochs import TrainingEpochs, TrainingGraph
 from knowformer.training.sampling.visibility import SeenBatch

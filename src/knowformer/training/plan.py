@@ -1,31 +1,15 @@
-"""Estimates of a run before it starts: batch size, memory and time per epoch."""
+"""Estimates of a run before it starts: memory and time per epoch."""
 
-import logging
 from dataclasses import dataclass
-from itertools import pairwise
 
-from knowformer.data.dataset import Split
-from knowformer.data.holdout import sample_facts
 from knowformer.graph.inverse import num_with_inverses
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.model.config import ModelConfig
 from knowformer.model.micro_batches import micro_batch_size
-from knowformer.seeding import generator
-from knowformer.system.environment import available_memory
 from knowformer.system.workers import available_cores
 from knowformer.training.config import RunConfig
 from knowformer.training.events import PlanEvent
-from knowformer.views.coverage import coverage
-from knowformer.views.settings import ViewSettings
 
-_logger = logging.getLogger(__name__)
-
-PREFERRED_BATCH_SIZE = 16  # small enough that an epoch is many steps
-VIEW_SIZES = (500, 1000, 2000, 4000)  # entities that a query may see of a large graph
-WHOLE_GRAPH_LIMIT = 5000  # entities of a graph that queries see whole
-WORTH_DOUBLING = 0.05  # of the validation answers; fewer are not worth twice the time
-NUM_COVERAGE_FACTS = 100
-USABLE_FRACTION = 0.7  # of free memory, so that a run does not push others out
 # Fitted to the peaks of benchmarks/results, none of which is above its prediction.
 PROCESS_BYTES = 460e6  # Python, torch, compiled kernels, what the allocator keeps in reserve
 COPIES_OF_WEIGHTS = 6  # weights, gradients, Adam's two, best ones, packed
@@ -70,47 +54,6 @@ class Plan:
             "num_entities": self.num_entities,
             "num_seen": self.num_seen,
         }
-
-
-def choose_batch_size(config: RunConfig, graph: KnowledgeGraph) -> int:
-    """Returns how many queries per step fit into this machine's free memory, at most sixteen."""
-    available, size = available_memory(), PREFERRED_BATCH_SIZE
-    while size > 1 and available is not None:
-        if predicted_memory(config, graph, size) < USABLE_FRACTION * available:
-            break
-        size //= 2
-    return size
-
-
-def choose_view_size(config: RunConfig, valid: Split) -> int:
-    """Returns how many entities a query sees: a part of a large graph, 0 for all of a small one.
-
-    Where the graph is hardly larger than a view, all of it takes no longer and hides no answer. A
-    view is doubled where that brings in a good many more of the validation answers, as it doubles
-    the cost too.
-    """
-    graph = valid.graph
-    if config.training.region_size or len(graph.entities) <= WHOLE_GRAPH_LIMIT:
-        return 0
-    few = min(NUM_COVERAGE_FACTS, len(valid.facts))
-    if not few:
-        return VIEW_SIZES[-2]
-    facts = sample_facts(valid, few, generator=generator(config.seed, "coverage")).facts
-    inside = [coverage(graph, facts, _views_of(config, size)) for size in VIEW_SIZES]
-    gains = [more - less for less, more in pairwise(inside)]
-    worth = [n for n, gain in enumerate(gains, start=1) if gain >= WORTH_DOUBLING]
-    chosen = max(worth, default=0)
-    _logger.info(
-        "A query sees %s entities: they hold %.0f %% of the validation answers, %s would hold "
-        "%.0f %%.",
-        f"{VIEW_SIZES[chosen]:,}", 100 * inside[chosen], f"{VIEW_SIZES[-1]:,}", 100 * inside[-1],
-    )  # fmt: skip
-    return VIEW_SIZES[chosen]
-
-
-def _views_of(config: RunConfig, size: int) -> ViewSettings:
-    model = config.model
-    return ViewSettings(size=size, alpha=model.view_alpha, prior_weight=model.view_prior)
 
 
 def predicted_memory(config: RunConfig, graph: KnowledgeGraph, batch_size: int) -> float:

@@ -48,7 +48,7 @@ class Schedule:
         self._counters = counters
         self._budget = budget
         self._steps_per_epoch = steps_per_epoch
-        self._num_steps = math.ceil(config.max_epochs * steps_per_epoch)
+        self._num_steps = math.ceil(config.epochs * steps_per_epoch)
         self._whole_graph_cost = whole_graph_cost
 
     def steps(self, epochs: TrainingEpochs, see: See[Seen], *, seed: int) -> Iterator[Seen]:

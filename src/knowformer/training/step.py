@@ -67,11 +67,11 @@ class TrainingStep:
         if settings is None:
             return see_whole_graph(
                 graph, batch,
-                hide=training.hide, edge_dropout=training.edge_dropout, generator=random,
+                hide=training.hidden_edges, edge_dropout=training.edge_dropout, generator=random,
             )  # fmt: skip
         return see_views(
             extractor_of(graph.adjacency, graph.entity_keys, settings), graph, batch,
-            hide=training.hide, edge_dropout=training.edge_dropout, generator=random,
+            hide=training.hidden_edges, edge_dropout=training.edge_dropout, generator=random,
         )  # fmt: skip
 
     def __call__(

@@ -1,0 +1,120 @@
+"""Defaults that depend on the graph, chosen before a run starts where its settings are open.
+
+How much of the graph a query sees, which edges are hidden from it, how long the run is and how many
+queries a step takes. Training and validation facts decide; test facts have no say.
+"""
+
+import logging
+from itertools import pairwise
+
+from knowformer.audit.links import are_links_misleading, num_linked, num_linked_twice
+from knowformer.data.dataset import Split, TrainingSplits
+from knowformer.data.holdout import sample_facts
+from knowformer.graph.inverse import with_inverse_facts
+from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.queries.batches import group_facts
+from knowformer.seeding import generator
+from knowformer.system.environment import available_memory
+from knowformer.training.config import MOST_EPOCHS, RunConfig
+from knowformer.training.plan import predicted_memory
+from knowformer.training.sampling.edge_removal import HiddenEdges
+from knowformer.views.coverage import coverage
+from knowformer.views.settings import ViewSettings
+
+_logger = logging.getLogger(__name__)
+
+# None until they are chosen.
+LEFT_OPEN = ("model.view_size", "training.hide", "training.max_epochs", "training.batch_size")
+PREFERRED_BATCH_SIZE = 16  # small enough that an epoch is many steps
+USABLE_FRACTION = 0.7  # of free memory, so that a run does not push others out
+VIEW_SIZES = (500, 1000, 2000, 4000)  # entities that a query may see of a large graph
+WHOLE_GRAPH_LIMIT = 5000  # entities of a graph that queries see whole
+WORTH_DOUBLING = 0.05  # of the validation answers; fewer are not worth twice the time
+NUM_COVERAGE_FACTS = 100
+ENOUGH_QUERIES = 400_000  # of a run: about an hour on two cores where queries see 1,000 entities
+
+
+def complete(config: RunConfig, splits: TrainingSplits) -> RunConfig:
+    """Returns settings that leave nothing open; a resumed run has the same on any machine."""
+    graph, training, model = splits.train.graph, config.training, config.model
+    if model.view_size is None:
+        model = model.model_copy(update={"view_size": choose_view_size(config, splits.valid)})
+    chosen = {
+        "hide": training.hide or choose_hidden_edges(splits),
+        "max_epochs": training.max_epochs or choose_epochs(splits.train),
+    }
+    training = training.model_copy(update=chosen)
+    config = config.model_copy(update={"model": model, "training": training})
+    size = training.batch_size or choose_batch_size(config, graph)
+    return config.model_copy(update={"training": training.model_copy(update={"batch_size": size})})
+
+
+def choose_batch_size(config: RunConfig, graph: KnowledgeGraph) -> int:
+    """Returns how many queries per step fit into this machine's free memory, at most sixteen."""
+    available, size = available_memory(), PREFERRED_BATCH_SIZE
+    while size > 1 and available is not None:
+        if predicted_memory(config, graph, size) < USABLE_FRACTION * available:
+            break
+        size //= 2
+    return size
+
+
+def choose_view_size(config: RunConfig, valid: Split) -> int:
+    """Returns how many entities a query sees: a part of a large graph, 0 for all of a small one.
+
+    Where the graph is hardly larger than a view, all of it takes no longer and hides no answer. A
+    view is doubled where that brings in a good many more of the validation answers, as it doubles
+    the cost too.
+    """
+    graph = valid.graph
+    if config.training.region_size or len(graph.entities) <= WHOLE_GRAPH_LIMIT:
+        return 0
+    few = min(NUM_COVERAGE_FACTS, len(valid.facts))
+    if not few:
+        return VIEW_SIZES[-2]
+    facts = sample_facts(valid, few, generator=generator(config.seed, "coverage")).facts
+    inside = [coverage(graph, facts, _views_of(config, size)) for size in VIEW_SIZES]
+    gains = [more - less for less, more in pairwise(inside)]
+    worth = [n for n, gain in enumerate(gains, start=1) if gain >= WORTH_DOUBLING]
+    chosen = max(worth, default=0)
+    _logger.info(
+        "A query sees %s entities: they hold %.0f %% of the validation answers, %s would hold "
+        "%.0f %%.",
+        f"{VIEW_SIZES[chosen]:,}", 100 * inside[chosen], f"{VIEW_SIZES[-1]:,}", 100 * inside[-1],
+    )  # fmt: skip
+    return VIEW_SIZES[chosen]
+
+
+def _views_of(config: RunConfig, size: int) -> ViewSettings:
+    model = config.model
+    return ViewSettings(size=size, alpha=model.view_alpha, prior_weight=model.view_prior)
+
+
+def choose_hidden_edges(splits: TrainingSplits) -> HiddenEdges:
+    """Returns ``links`` where training facts have links that validation facts lack.
+
+    A model would learn to look for them, in vain.
+    """
+    train, valid = splits.train, splits.valid
+    if not len(train.facts) or not len(valid.facts):
+        return "facts"
+    facts, num_entities = train.facts.numpy(), len(train.graph.entities)
+    in_training = num_linked_twice(facts, num_entities) / len(facts)
+    evidence, num_entities = valid.graph.facts.numpy(), len(valid.graph.entities)
+    held_out = num_linked(valid.facts.numpy(), evidence, num_entities) / len(valid.facts)
+    if not are_links_misleading(in_training, held_out):
+        return "facts"
+    _logger.info(
+        "A training query sees no link between its head and its answers (`training.hide=links`): "
+        "%.0f %% of the training facts have another link, but %.0f %% of the validation facts.",
+        100 * in_training, 100 * held_out,
+    )  # fmt: skip
+    return "links"
+
+
+def choose_epochs(train: Split) -> float:
+    """Returns how many epochs to train: fewer on a large graph, where each of them teaches more."""
+    num_relations = len(train.graph.relations)
+    queries, _ = group_facts(with_inverse_facts(train.facts, num_relations), num_relations)
+    epochs = ENOUGH_QUERIES / max(1, len(queries))
+    return MOST_EPOCHS if epochs > MOST_EPOCHS else float(f"{epochs:.2g}")

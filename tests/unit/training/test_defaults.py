@@ -1,0 +1,120 @@
+import pytest
+import torch
+
+from knowformer.data.dataset import Dataset, Split, TrainingSplits
+from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.graph.vocabulary import Vocabulary
+from knowformer.training import defaults
+from knowformer.training.config import MOST_EPOCHS, RunConfig
+from knowformer.training.defaults import (
+    LEFT_OPEN,
+    PREFERRED_BATCH_SIZE,
+    choose_batch_size,
+    choose_epochs,
+    choose_hidden_edges,
+    choose_view_size,
+    complete,
+)
+from knowformer.training.plan import predicted_memory
+from knowformer.training.settings_file import flat_settings, parse_config
+
+
+def test_what_is_left_open_is_chosen_and_what_is_given_stays(ring: Dataset) -> None:
+    splits = ring.for_training()
+    chosen = flat_settings(complete(RunConfig(), splits))
+    assert [chosen[key] for key in LEFT_OPEN] == [0, "facts", MOST_EPOCHS, PREFERRED_BATCH_SIZE]
+    training = {"hide": "links", "max_epochs": 3, "batch_size": 2}
+    given = parse_config({"model": {"view_size": 7}, "training": training}, where="test")
+    assert complete(given, splits) == given
+    assert flat_settings(RunConfig()).keys() == chosen.keys()
+    left_open = {key for key, value in flat_settings(RunConfig()).items() if value != chosen[key]}
+    assert left_open == set(LEFT_OPEN)
+
+
+def test_the_batch_is_sixteen_where_memory_allows(ring: Dataset) -> None:
+    assert choose_batch_size(RunConfig(), ring.train.graph) == PREFERRED_BATCH_SIZE
+
+
+@pytest.mark.parametrize("wanted", [1, 4])
+def test_a_short_memory_makes_the_batch_smaller(
+    ring: Dataset, wanted: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, config = ring.train.graph, RunConfig(threads=1)
+    needed = predicted_memory(config, graph, wanted)
+    free = 0.0 if wanted == 1 else 1.0001 * needed / defaults.USABLE_FRACTION
+    monkeypatch.setattr(defaults, "available_memory", lambda: free)
+    assert choose_batch_size(config, graph) == wanted
+
+
+def large_star(*, num_near: int, answers: range) -> Split:
+    """6,000 entities, the first linked to the next ones, the others to none; it may like any."""
+    near = torch.arange(1, num_near + 1)
+    zeros = torch.zeros_like(near)
+    graph = KnowledgeGraph(
+        Vocabulary((str(n) for n in range(6000)), kind="entity"),
+        Vocabulary(["knows", "likes"], kind="relation"),
+        torch.stack([zeros, zeros, near], 1),
+    )
+    facts = torch.tensor([[0, 1, answer] for answer in answers])
+    return Split("valid", graph, facts, torch.cat([graph.facts, facts]))
+
+
+@pytest.mark.parametrize(
+    ("num_near", "answers", "size"),
+    [
+        (300, range(1, 300, 3), 500),  # in the smallest view
+        (1500, range(1, 1500, 15), 2000),  # a third, two thirds, all
+        (1500, range(5000, 5100), 500),  # in none
+    ],
+)
+def test_a_large_graph_is_seen_in_views_as_small_as_answers_allow(
+    num_near: int, answers: range, size: int
+) -> None:
+    assert choose_view_size(RunConfig(), large_star(num_near=num_near, answers=answers)) == size
+
+
+def test_small_graphs_and_partitions_are_seen_whole(ring: Dataset) -> None:
+    assert choose_view_size(RunConfig(), ring.valid) == 0
+    partitioned = parse_config({"training": {"region_size": 500}}, where="test")
+    large = large_star(num_near=300, answers=range(1, 3))
+    assert choose_view_size(partitioned, large) == 0
+
+
+def splits_of(
+    train: list[tuple[str, str, str]], valid: list[tuple[str, str, str]]
+) -> TrainingSplits:
+    graph = KnowledgeGraph.from_triples(train)
+    asked = torch.tensor(
+        [[graph.entities.id(h), graph.relations.id(r), graph.entities.id(t)] for h, r, t in valid],
+        dtype=torch.long,
+    ).view(-1, 3)
+    return TrainingSplits(
+        Split("train", graph, graph.facts, graph.facts),
+        Split("valid", graph, asked, torch.cat([graph.facts, asked])),
+    )
+
+
+LINKED_TWICE = [("a", "r", "b"), ("b", "s", "a"), ("a", "r", "c"), ("c", "r", "d")]
+
+
+@pytest.mark.parametrize(
+    ("valid", "hidden"),
+    [
+        ([("b", "r", "c"), ("a", "r", "d")], "links"),  # none of them is linked
+        ([("a", "s", "b"), ("a", "r", "d")], "facts"),  # as many as in training
+        ([], "facts"),
+    ],
+)
+def test_links_are_hidden_where_only_training_facts_have_them(
+    valid: list[tuple[str, str, str]], hidden: str
+) -> None:
+    assert choose_hidden_edges(splits_of(LINKED_TWICE, valid)) == hidden
+
+
+def test_a_large_graph_is_trained_for_fewer_epochs(
+    ring: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert choose_epochs(ring.train) == MOST_EPOCHS
+    num_queries = 2 * len(ring.train.facts)  # in a ring every query has one answer
+    monkeypatch.setattr(defaults, "ENOUGH_QUERIES", num_queries / 2)
+    assert choose_epochs(ring.train) == 0.5

@@ -2,10 +2,12 @@
 
 import logging
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Unpack
 
+import torch
 from jaxtyping import Int
 from torch import Tensor
 
@@ -24,12 +26,14 @@ from knowformer.data.dataset import (
     load_graph,
     load_labels,
 )
+from knowformer.data.holdout import sample_facts
 from knowformer.data.labels import Labels, read_label_file
 from knowformer.errors import ConfigError
-from knowformer.evaluation.evaluate import Progress, evaluate
+from knowformer.evaluation.evaluate import Progress, evaluate, rank_split
 from knowformer.evaluation.report import EvaluationReport
 from knowformer.explanation.check.benchmark import measure_test_set
 from knowformer.explanation.check.faithfulness_report import FaithfulnessReport
+from knowformer.explanation.example import NUM_ASKED, Example, choose_example
 from knowformer.explanation.explainer import Explainer
 from knowformer.explanation.explanation import Explanation
 from knowformer.explanation.find.evidence import EvidenceFinder
@@ -41,6 +45,8 @@ from knowformer.runs.folder import (
     save_calibration,
 )
 from knowformer.scoring.link import LinkFunction
+from knowformer.scoring.scorer import Scorer
+from knowformer.seeding import generator
 
 _logger = logging.getLogger(__name__)
 
@@ -364,6 +370,36 @@ class Reasoner:
             )
         return self._explainer.explain(
             head, relation, tail, asks_for=asks_for, num_paths=k, num_prototypes=num_prototypes
+        )
+
+    def example(self, *, progress: Progress | None = None) -> Example:
+        """Returns a test fact that the model finds, with its explanation, chosen by a rule.
+
+        Best on a reasoner with ``evidence="train"``, which has not seen the test facts.
+
+        Args:
+            progress: called with facts explained and to explain.
+
+        Raises:
+            DataError: the model ranks no test fact of a sample first.
+        """
+        seed = self.config.seed
+        split = sample_facts(self.dataset.test, NUM_ASKED, generator=generator(seed, "example"))
+        scorer = Scorer(self.model, self.graph, seed=seed, threads=self._threads)
+        ranks, directed, _ = rank_split(scorer, replace(split, graph=self.graph))
+        tails = slice(len(split.facts))  # the others ask for heads
+        found = directed[tails][ranks.realistic[tails] == 1.0]
+        rows, _ = self._known.lookup(found[:, 0], found[:, 1])
+        few_answers_first = torch.bincount(rows, minlength=len(found)).argsort(stable=True)
+        entities, relations = self.graph.entities.names, self.graph.relations.names
+        return choose_example(
+            self._explainer,
+            [
+                (entities[head], relations[relation], entities[tail])
+                for head, relation, tail in found[few_answers_first].tolist()
+            ],
+            num_asked=len(split.facts),
+            progress=progress,
         )
 
     @cached_property

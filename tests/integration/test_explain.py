@@ -82,6 +82,20 @@ def test_text_is_readable_at_a_glance_and_uses_labels(
     assert b"Place 4" in (tmp_path / "why.svg").read_bytes()
 
 
+def test_an_example_is_a_test_fact_that_the_model_finds_without_it(
+    ring_run: Path, succeed: Callable[..., str], read_json: Callable[..., Any]
+) -> None:
+    shown = read_json("explain", ring_run, "--example")
+    assert shown["standing"]["rank"] == 1
+    assert not shown["fact_hidden"]  # the model reasons from training facts alone
+    dataset = Reasoner.from_pretrained(ring_run).dataset
+    names, relations = dataset.test.graph.entities.names, dataset.relations.names
+    held_out = [(names[h], relations[r], names[t]) for h, r, t in dataset.test.facts.tolist()]
+    assert (shown["head"], shown["relation"], shown["tail"]) in held_out
+    printed = succeed("explain", ring_run, "--example")
+    assert printed.startswith(f"Of {len(held_out)} test facts, hidden from the model, it ranks")
+
+
 def test_a_question_for_the_head_walks_the_other_way(
     ring_run: Path, read_json: Callable[..., Any]
 ) -> None:

@@ -25,6 +25,7 @@ from knowformer.explanation.find.prediction import Prediction
 from knowformer.graph.inverse import asked_relation, inverse_of
 from knowformer.graph.traversal import UNREACHED
 from knowformer.seeding import derive_seed
+from knowformer.system.workers import torch_on_one_core
 
 NUM_DRAWS = 5  # of random evidence
 
@@ -38,6 +39,7 @@ class Explainer:
         self._labels = labels
         self._seed = seed
 
+    @torch_on_one_core()
     def explain(
         self,
         head: str,

@@ -16,10 +16,12 @@ from knowformer.explanation.find.evidence import EvidenceFinder
 from knowformer.graph.inverse import with_inverse_facts
 from knowformer.model.knowformer import KnowFormer
 from knowformer.seeding import generator
+from knowformer.system.workers import torch_on_one_core
 
 NUM_DRAWS = 3
 
 
+@torch_on_one_core()
 def measure_test_set(
     model: KnowFormer,
     dataset: Dataset,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from knowformer.explanation.check.faithfulness_report import FaithfulnessReport
     from knowformer.explanation.explanation import Explanation
 
-ONE, MANY = "One answer: give all three names", "How far explanations can be trusted"
+ONE, MANY = "One answer: give all three names, or --example", "How far explanations can be trusted"
 
 
 def command(
@@ -55,6 +55,14 @@ def command(
             rich_help_panel=ONE,
         ),
     ] = False,
+    example: Annotated[
+        bool,
+        typer.Option(
+            "--example",
+            help="Choose a test fact that the model finds from training facts alone.",
+            rich_help_panel=ONE,
+        ),
+    ] = False,
     test_set: Annotated[
         int | None,
         typer.Option(
@@ -83,15 +91,22 @@ def command(
 
     if picture is not None:
         check_picture(picture)
-    _check_one_kind({"--head": head, "--relation": relation, "--tail": tail}, test_set)
+    names = {"--head": head, "--relation": relation, "--tail": tail}
+    _check_one_kind(names, example=example, test_set=test_set)
     reasoner = Reasoner.from_pretrained(
         run,
         graph=graph if test_set is None else None,
-        evidence=evidence,
+        evidence="train" if example else evidence,
         labels=labels,
         threads=threads,
     )
-    if test_set is not None:
+    if example:
+        with Counting(err, "explaining") as progress:
+            chosen = reasoner.example(progress=progress)
+        if not as_json:
+            print_line(f"{chosen.rule}:\n")
+        _show_explanation(chosen.explanation, picture, by_head=by_head, as_json=as_json)
+    elif test_set is not None:
         with Counting(err, "explaining") as progress:
             report = reasoner.measure_faithfulness(
                 test_set, graph=graph, progress=progress, command=typed_command()
@@ -110,15 +125,19 @@ def command(
         _show_explanation(explanation, picture, by_head=by_head, as_json=as_json)
 
 
-def _check_one_kind(fact: dict[str, str | None], test_set: int | None) -> None:
-    """A fact, or a test set."""
+def _check_one_kind(fact: dict[str, str | None], *, example: bool, test_set: int | None) -> None:
+    """A fact, an example, or a test set."""
     missing = [name for name, value in fact.items() if value is None]
-    if test_set is not None and len(missing) < len(fact):
-        raise ConfigError("Expected a fact to explain or --test-set, got both. Leave one out.")
-    if test_set is None and missing:
+    if example + (test_set is not None) + (len(missing) < len(fact)) > 1:
+        raise ConfigError(
+            "Expected a fact to explain, --example or --test-set, got more than one of them. "
+            "Leave the others out."
+        )
+    if missing and not example and test_set is None:
         raise ConfigError(
             "Expected --head, --relation and --tail of the fact to explain, got no "
-            f"{' and no '.join(missing)}. Or report on a test set with --test-set N."
+            f"{' and no '.join(missing)}. Or let one be chosen with --example, or report on a test "
+            "set with --test-set N."
         )
 
 

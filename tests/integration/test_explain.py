@@ -154,7 +154,7 @@ def test_python_gives_the_same_explanation(ring_run: Path, read_json: Callable[.
     [
         pytest.param([], ["--head", "--relation", "--tail", "--test-set N"], id="nothing"),
         pytest.param(FACT[:4], ["no --tail"], id="no tail"),
-        pytest.param([*FACT, "--test-set", "3"], ["got both"], id="both"),
+        pytest.param([*FACT, "--test-set", "3"], ["more than one"], id="both"),
         pytest.param(["--test-set", "0"], ["positive number", "got 0"], id="no predictions"),
         pytest.param([*FACT, "-k", "0"], ["positive number of paths", "got 0"], id="no paths"),
         pytest.param([*FACT, "--picture", "a.gif"], [".svg, .png, .pdf", "a.gif"], id="a gif"),

@@ -8,6 +8,7 @@ import sys
 from knowformer.audit.links import num_linked, num_linked_twice
 from knowformer.data import catalog
 from knowformer.data.dataset import load_dataset
+from knowformer.errors import DataError
 from knowformer.training.defaults import choose_epochs, choose_hidden_edges
 
 
@@ -17,7 +18,7 @@ def main() -> None:
     for name in sys.argv[1:] or at_hand:
         try:
             splits = load_dataset(name).for_training()
-        except ValueError as error:  # such as a relation that training facts lack
+        except DataError as error:  # such as a relation that training facts lack
             print(f"{name:16} {error}")
             continue
         facts, valid = splits.train.facts.numpy(), splits.valid

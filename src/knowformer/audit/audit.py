@@ -11,7 +11,7 @@ import torch
 from pydantic import BaseModel
 
 from knowformer.audit.findings import Finding, find
-from knowformer.audit.relation_overlap import RelationOverlap, find_overlaps, twin_mask
+from knowformer.audit.relation_overlap import RelationOverlap, find_overlaps, leak_mask
 from knowformer.audit.text import audit_markdown
 from knowformer.data.dataset import Dataset, Split
 from knowformer.data.fact_table import first_occurrences
@@ -67,7 +67,7 @@ class NamedOverlap(BaseModel):
     other_label: str
     common: int
     share: float
-    """Fraction of the relation's facts that have a twin in the other relation."""
+    """Fraction of the relation's facts that the other relation has too."""
     share_of_other: float
 
 
@@ -260,7 +260,7 @@ def _held_out(split: Split, overlaps: list[RelationOverlap], index: FactIndex) -
         facts=len(facts),
         repeated=int(index.has_fact(facts).sum()),
         linked=int((_are_linked(index, heads, tails) | _are_linked(index, tails, heads)).sum()),
-        leaked=int(twin_mask(facts, index, overlaps).sum()),
+        leaked=int(leak_mask(facts, index, overlaps).sum()),
         unseen_entities=len(sorted_distinct(facts[:, [0, 2]][unseen])),
         with_unseen=int(unseen.any(axis=1).sum()),
     )

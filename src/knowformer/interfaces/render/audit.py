@@ -52,7 +52,7 @@ def _counts(audit: Audit) -> Table:
     }
     for name, held in audit.held_out.items():
         rows[f"{name} facts"] = (
-            f"{held.linked:,} on linked pairs, {held.leaked:,} with a twin, "
+            f"{held.linked:,} between linked entities, {held.leaked:,} leaked, "
             f"{held.with_unseen:,} with an unseen entity"
         )
     for what, number in rows.items():

@@ -1,9 +1,20 @@
-"""Reason over knowledge graphs with the KnowFormer transformer.
+"""Find the missing facts of a knowledge graph with the KnowFormer transformer.
 
-from knowformer import Reasoner, train
+Train on an embedded graph, or on a file of facts; ask; come back later. The settings here take
+seconds; without ``config`` a run takes what is recommended for its graph.
 
-reasoner = train("umls-pykeen", "runs/umls")
-reasoner.answer(head="aspirin", relation="treats")
+    >>> from knowformer import ModelConfig, Reasoner, RunConfig, TrainingConfig, train
+    >>> config = RunConfig(
+    ...     model=ModelConfig(hidden_dim=16, num_layers=1), training=TrainingConfig(max_epochs=0.2)
+    ... )
+    >>> reasoner = train("nations", "runs/nations", config=config)
+    >>> for answer in reasoner.answer(head="brazil", relation="embassy", new_only=True, k=2).answers:
+    ...     print(answer.rank, answer.name, answer.probability)  # doctest: +ELLIPSIS
+    1 ...
+    2 ...
+    >>> later = Reasoner.from_pretrained("runs/nations")
+    >>> later.explain(head="brazil", relation="embassy", tail="usa").answer
+    'usa'
 """
 
 from importlib import import_module

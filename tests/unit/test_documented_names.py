@@ -14,13 +14,13 @@ import knowformer
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "knowformer"
-README = (ROOT / "README.md").read_text("utf-8")
+CONTRIBUTING = (ROOT / "docs" / "guides" / "contributing.md").read_text("utf-8")
 PAPER_TO_CODE = (ROOT / "docs" / "concepts" / "paper_to_code.md").read_text("utf-8")
 
 
-def readme_tree() -> list[str]:
+def source_tree() -> list[str]:
     """Returns the paths of the tree under "Source", by their indentation."""
-    block = README.partition("\n## Source\n")[2].partition("```\n")[2].partition("```")[0]
+    block = CONTRIBUTING.partition("\n## Source\n")[2].partition("```\n")[2].partition("```")[0]
     first, *lines = block.splitlines()
     assert first == "src/knowformer/"
     paths: list[str] = []
@@ -75,14 +75,14 @@ def module_of(path: str) -> ModuleType:
     return importlib.import_module("knowformer." + path.removesuffix(".py").replace("/", "."))
 
 
-@pytest.mark.parametrize("path", readme_tree())
-def test_what_the_readme_lists_exists(path: str) -> None:
+@pytest.mark.parametrize("path", source_tree())
+def test_what_the_tree_lists_exists(path: str) -> None:
     found = PACKAGE / path
     assert found.is_dir() if path.endswith("/") else found.is_file()
 
 
-def test_the_readme_lists_every_folder() -> None:
-    listed = {path for path in readme_tree() if path.endswith("/")}
+def test_the_tree_lists_every_folder() -> None:
+    listed = {path for path in source_tree() if path.endswith("/")}
     folders = {f"{path.parent.name}/" for path in PACKAGE.glob("*/__init__.py")}
     assert folders <= listed
     assert knowformer.__file__ == str(PACKAGE / "__init__.py")

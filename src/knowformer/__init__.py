@@ -8,7 +8,8 @@ seconds; without ``config`` a run takes what is recommended for its graph.
     ...     model=ModelConfig(hidden_dim=16, num_layers=1), training=TrainingConfig(max_epochs=0.2)
     ... )
     >>> reasoner = train("nations", "runs/nations", config=config)
-    >>> for answer in reasoner.answer(head="brazil", relation="embassy", new_only=True, k=2).answers:
+    >>> asked = reasoner.answer(head="brazil", relation="embassy", new_only=True, k=2)
+    >>> for answer in asked.answers:
     ...     print(answer.rank, answer.name, answer.probability)  # doctest: +ELLIPSIS
     1 ...
     2 ...

@@ -1,4 +1,4 @@
-"""What the documents call by name exists."""
+"""What the documents call by name exists, and the figures of the README are the stored ones."""
 
 import importlib
 import inspect
@@ -14,6 +14,8 @@ import knowformer
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "knowformer"
+README = (ROOT / "README.md").read_text("utf-8")
+RESULTS = (ROOT / "lab" / "experiments" / "RESULTS.md").read_text("utf-8")
 CONTRIBUTING = (ROOT / "docs" / "guides" / "contributing.md").read_text("utf-8")
 PAPER_TO_CODE = (ROOT / "docs" / "concepts" / "paper_to_code.md").read_text("utf-8")
 
@@ -41,6 +43,7 @@ def rows_of(text: str) -> list[list[str]]:
 
 
 QUOTED = re.compile(r"`([^`]+)`")
+SHOWN_RESULTS = README.partition("\n## How good it is\n")[2].partition("\n## ")[0]
 NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?")
 IS_FILE = re.compile(r"[\w/]+(\.py|/)")
 SYMBOLS = PAPER_TO_CODE.partition("\n## Symbols\n")[2].partition("\n## ")[0]
@@ -86,6 +89,18 @@ def test_the_tree_lists_every_folder() -> None:
     folders = {f"{path.parent.name}/" for path in PACKAGE.glob("*/__init__.py")}
     assert folders <= listed
     assert knowformer.__file__ == str(PACKAGE / "__init__.py")
+
+
+@pytest.mark.parametrize("row", rows_of(SHOWN_RESULTS)[2:], ids=lambda row: row[0])
+def test_the_results_of_the_readme_are_those_of_the_report(row: list[str]) -> None:
+    name, *figures = row
+    (dataset,) = QUOTED.findall(name)
+    stored = re.search(
+        rf"^\| \[{dataset}\]\(results/(?:in|trans)ductive/.*$", RESULTS, flags=re.MULTILINE
+    )
+    assert stored
+    cells = {cell.partition(" ±")[0].strip() for cell in stored[0].split("|")}
+    assert set(figures) <= cells
 
 
 @pytest.mark.parametrize(

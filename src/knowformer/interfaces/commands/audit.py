@@ -31,7 +31,7 @@ def command(
     from knowformer.data.dataset import load_dataset
     from knowformer.interfaces.render.audit import render_audit
 
-    with err.status("looking the data set over"):
+    with err.status("checking the data set"):
         report = audit(load_dataset(graph, seed=seed))
     if as_json:
         print_json(report.model_dump(mode="json"))

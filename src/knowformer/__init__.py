@@ -1,9 +1,19 @@
-"""Reason over knowledge graphs with the KnowFormer transformer.
+"""Find the missing facts of a knowledge graph with the KnowFormer transformer.
 
-from knowformer import Reasoner, train
+Train on an embedded graph, or on a file of facts; ask; come back later. ``config`` and
+``calibrate=False`` make this example take seconds; leave them out for answers worth having.
 
-reasoner = train("umls-pykeen", "runs/umls")
-reasoner.answer(head="aspirin", relation="treats")
+    >>> from knowformer import ModelConfig, Reasoner, RunConfig, TrainingConfig, train
+    >>> config = RunConfig(
+    ...     model=ModelConfig(hidden_dim=16, num_layers=1), training=TrainingConfig(max_epochs=0.1)
+    ... )
+    >>> reasoner = train("nations", "runs/nations", config=config, calibrate=False)
+    >>> reasoner = Reasoner.from_pretrained("runs/nations")
+    >>> asked = reasoner.answer(head="brazil", relation="embassy", new_only=True, k=2)
+    >>> for answer in asked.answers:
+    ...     print(answer.rank, answer.name, answer.probability)  # doctest: +ELLIPSIS
+    1 ...
+    2 ...
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""What the documents call by name exists."""
+"""What the documents call by name exists, and the figures of the README are the stored ones."""
 
 import importlib
 import inspect
@@ -15,12 +15,14 @@ import knowformer
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "knowformer"
 README = (ROOT / "README.md").read_text("utf-8")
+RESULTS = (ROOT / "lab" / "experiments" / "RESULTS.md").read_text("utf-8")
+CONTRIBUTING = (ROOT / "docs" / "guides" / "contributing.md").read_text("utf-8")
 PAPER_TO_CODE = (ROOT / "docs" / "concepts" / "paper_to_code.md").read_text("utf-8")
 
 
-def readme_tree() -> list[str]:
+def source_tree() -> list[str]:
     """Returns the paths of the tree under "Source", by their indentation."""
-    block = README.partition("\n## Source\n")[2].partition("```\n")[2].partition("```")[0]
+    block = CONTRIBUTING.partition("\n## Source\n")[2].partition("```\n")[2].partition("```")[0]
     first, *lines = block.splitlines()
     assert first == "src/knowformer/"
     paths: list[str] = []
@@ -41,6 +43,7 @@ def rows_of(text: str) -> list[list[str]]:
 
 
 QUOTED = re.compile(r"`([^`]+)`")
+SHOWN_RESULTS = README.partition("\n## How good it is\n")[2].partition("\n## ")[0]
 NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?")
 IS_FILE = re.compile(r"[\w/]+(\.py|/)")
 SYMBOLS = PAPER_TO_CODE.partition("\n## Symbols\n")[2].partition("\n## ")[0]
@@ -75,17 +78,29 @@ def module_of(path: str) -> ModuleType:
     return importlib.import_module("knowformer." + path.removesuffix(".py").replace("/", "."))
 
 
-@pytest.mark.parametrize("path", readme_tree())
-def test_what_the_readme_lists_exists(path: str) -> None:
+@pytest.mark.parametrize("path", source_tree())
+def test_what_the_tree_lists_exists(path: str) -> None:
     found = PACKAGE / path
     assert found.is_dir() if path.endswith("/") else found.is_file()
 
 
-def test_the_readme_lists_every_folder() -> None:
-    listed = {path for path in readme_tree() if path.endswith("/")}
+def test_the_tree_lists_every_folder() -> None:
+    listed = {path for path in source_tree() if path.endswith("/")}
     folders = {f"{path.parent.name}/" for path in PACKAGE.glob("*/__init__.py")}
     assert folders <= listed
     assert knowformer.__file__ == str(PACKAGE / "__init__.py")
+
+
+@pytest.mark.parametrize("row", rows_of(SHOWN_RESULTS)[2:], ids=lambda row: row[0])
+def test_the_results_of_the_readme_are_those_of_the_report(row: list[str]) -> None:
+    name, *figures = row
+    (dataset,) = QUOTED.findall(name)
+    stored = re.search(
+        rf"^\| \[{dataset}\]\(results/(?:in|trans)ductive/.*$", RESULTS, flags=re.MULTILINE
+    )
+    assert stored
+    cells = {cell.partition(" ±")[0].strip() for cell in stored[0].split("|")}
+    assert set(figures) <= cells
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,8 @@
+import doctest
+from pathlib import Path
+
+import pytest
+
 import knowformer
 
 
@@ -24,3 +29,11 @@ def test_the_public_names_are_these_and_no_others() -> None:
         "train",
     ]
     assert all(hasattr(knowformer, name) for name in knowformer.__all__)
+
+
+def test_the_example_of_the_package_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = doctest.testmod(knowformer)
+    assert done.attempted > 0
+    assert done.failed == 0
+    assert (tmp_path / "runs" / "nations").is_dir()

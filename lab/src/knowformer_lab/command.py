@@ -35,40 +35,48 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             metavar="NAME",
-            help="A table (inductive), an experiment (inductive/wn18rr_v1), or all; none: list.",
+            help="A table (inductive), an experiment (inductive/wn18rr_v1) or 'all'; without a "
+            "name all experiments are listed.",
             show_default=False,
         ),
     ] = None,
     seeds: Annotated[
         list[int] | None,
-        typer.Option("--seed", min=0, metavar="N", help="Only this seed; may be given again."),
+        typer.Option("--seed", min=0, metavar="N", help="Run only this seed; may be repeated."),
     ] = None,
     runs: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Holds the run folders.")
+        Path, typer.Option("--out", metavar="DIR", help="Where run folders are written.")
     ] = Path("runs/reproduce"),
     max_minutes: Annotated[
         float | None,
         typer.Option(
-            min=0.0, metavar="N", help="Stop after this long; the same command goes on later."
+            min=0.0, metavar="N", help="Stop after N minutes; the same command goes on later."
         ),
     ] = None,
     report: Annotated[
-        bool, typer.Option("--report", help="Write RESULTS.md and its pictures from the results.")
+        bool,
+        typer.Option("--report", help="Write RESULTS.md and its pictures from stored results."),
     ] = False,
     folder: Annotated[
         Path | None,
         typer.Option(
             "--experiments",
             metavar="DIR",
-            help="Experiments, results beside them; ./experiments, ./lab/experiments or the "
-            "installed ones.",
+            help="Folder of experiments and their results; ./experiments, ./lab/experiments or the "
+            "installed ones if not given.",
             show_default=False,
         ),
     ] = None,
     threads: ThreadsOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Run the paper's experiments: each missing one, once per seed; or list them."""
+    """Run the paper's experiments that have no result yet, or list them all.
+
+    Examples:
+        knowformer reproduce
+        knowformer reproduce inductive/wn18rr_v1
+        knowformer reproduce all --max-minutes 120
+    """
     from knowformer_lab.experiment import (
         INSTALLED_FOLDER,
         RESULTS_FOLDER,

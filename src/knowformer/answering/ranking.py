@@ -62,7 +62,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Draw:
-    """The chosen candidates of one question under one draw of the noise."""
+    """The chosen candidates of one question under one sample of the noise."""
 
     scores: Float[np.ndarray, " K"]
     probabilities: Float[np.ndarray, " K"]

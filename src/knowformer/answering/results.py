@@ -120,11 +120,14 @@ class Answers(Tabular):
         if first and first.typical_rank is not None:
             other = "head" if self.asks_for == "tail" else "tail"
             notes.append(
-                f"typical rank: the same answer's for other {other}s of the relation; where it is "
-                "as good, the answer says little about this one"
+                f"typical rank: that of the same answer for other {other}s of the relation; where "
+                f"it is as good, the answer says little about this {other}"
             )
         if first and first.spread:
-            notes.append(f"sd prob and top k: over {first.spread.samples} draws of the noise")
+            notes.append(
+                f"asked {first.spread.samples} times with different random noise: sd prob is the "
+                "standard deviation of the probability, top k how often it was among the k best"
+            )
         return "; ".join(notes)
 
 

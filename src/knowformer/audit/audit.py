@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from knowformer.audit.findings import Finding, find
 from knowformer.audit.links import num_linked, num_linked_twice
-from knowformer.audit.relation_overlap import RelationOverlap, find_overlaps, twin_mask
+from knowformer.audit.relation_overlap import RelationOverlap, find_overlaps, leak_mask
 from knowformer.audit.text import audit_markdown
 from knowformer.data.dataset import Dataset, Split
 from knowformer.data.fact_table import first_occurrences
@@ -68,7 +68,7 @@ class NamedOverlap(BaseModel):
     other_label: str
     common: int
     share: float
-    """Fraction of the relation's facts that have a twin in the other relation."""
+    """Fraction of the relation's facts that the other relation has too."""
     share_of_other: float
 
 
@@ -254,7 +254,7 @@ def _held_out(split: Split, overlaps: list[RelationOverlap], index: FactIndex) -
         facts=len(facts),
         repeated=int(index.has_fact(facts).sum()),
         linked=num_linked(facts, evidence, len(split.graph.entities)),
-        leaked=int(twin_mask(facts, index, overlaps).sum()),
+        leaked=int(leak_mask(facts, index, overlaps).sum()),
         unseen_entities=len(sorted_distinct(facts[:, [0, 2]][unseen])),
         with_unseen=int(unseen.any(axis=1).sum()),
     )

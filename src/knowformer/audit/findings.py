@@ -58,11 +58,12 @@ def _leaks(audit: "Audit") -> Iterator[Finding]:
         topic="leaks",
         level="warning" if fraction >= FEW_LEAKS else "note",
         found=f"{test.leaked:,} of {test.facts:,} test facts ({_percent(fraction)}) can be read "
-        "off a twin in the graph: the same pair under a relation that nearly repeats theirs.",
-        why="Copying the twin answers them without any reasoning, so the score says little about "
-        "facts that have no twin. This made FB15k and WN18 easy.",
-        advice="Import with `no_leaks=True`, which keeps twins in the same split, or remove one "
-        "relation of each pair listed under 'overlaps'.",
+        "off another fact of the graph: the same two entities under a relation that nearly repeats "
+        "theirs, forwards or backwards.",
+        why="Copying that fact answers them without any reasoning, so the score says little about "
+        "facts that cannot be copied. This made FB15k and WN18 easy.",
+        advice="Import with `no_leaks=True`, which keeps such facts in the same split, or remove "
+        "one relation of each pair listed under 'overlaps'.",
     )
 
 
@@ -109,18 +110,18 @@ def _linked(audit: "Audit") -> Iterator[Finding]:
     fraction = test.linked / max(1, test.facts)
     if not test.linked:
         yield Finding(
-            topic="linked pairs",
+            topic="entities linked already",
             level="good",
             found="No test fact is about two entities that the graph links already.",
         )
         return
     yield Finding(
-        topic="linked pairs",
+        topic="entities linked already",
         level="note",
         found=f"{test.linked:,} of {test.facts:,} test facts ({_percent(fraction)}) are about two "
         "entities that some fact of the graph links already.",
-        why="If facts often come in bundles, being linked at all is a strong hint. In use, the "
-        "wanted facts may be those between entities not yet linked.",
+        why="If entities are often linked by several facts, being linked at all is a strong hint. "
+        "The facts you want may be those between entities that are not linked yet.",
         advice="If so, train with `training.hide=links`, which hides every link between the two "
         "entities of a training query."
         if fraction >= MANY
@@ -213,7 +214,7 @@ def _self_loops(audit: "Audit") -> Iterator[Finding]:
             topic="self-loops",
             level="note",
             found=f"{audit.self_loops:,} facts link an entity to itself.",
-            why="They are often slips of a conversion, and seldom what one wants to predict.",
+            why="They are often errors of a conversion, and seldom what one wants to predict.",
             advice="Look at some of them; remove them if they mean nothing.",
         )
 
@@ -229,8 +230,8 @@ def _components(audit: "Audit") -> Iterator[Finding]:
         level="warning" if components.largest_share < 1 - MANY else "note",
         found=f"The graph has {components.number:,} connected components; the largest has "
         f"{_percent(components.largest_share)} of the entities, {outside:,} are outside.",
-        why="No path leads from one component to another, so answers across them rest on likeness "
-        "alone.",
+        why="No path leads from one component to another, so answers across them rest on "
+        "similarity alone.",
         advice="Expect little of questions about entities outside the largest component; facts "
         "that link components (types, places) help.",
     )
@@ -255,11 +256,11 @@ def _thin_entities(audit: "Audit") -> Iterator[Finding]:
     fraction = audit.degrees.num_once / max(1, audit.entities)
     if fraction >= MANY:
         yield Finding(
-            topic="thin entities",
+            topic="entities with one fact",
             level="note",
             found=f"{audit.degrees.num_once:,} entities ({_percent(fraction)}) occur in one fact.",
-            why="Of these nothing can be held out, so the test says nothing about them, and there "
-            "is little to reason from.",
+            why="That fact cannot be held out, so the test says nothing about them, and there is "
+            "little to reason from.",
             advice="Add facts about them, or leave them out if they are only values (dates, "
             "addresses).",
         )

@@ -25,7 +25,7 @@ class RelationOverlap(BaseModel):
     other: int
     common: int
     share: float
-    """Fraction of the relation's facts that have a twin in the other relation."""
+    """Fraction of the relation's facts that the other relation has too."""
     share_of_other: float
 
 
@@ -34,8 +34,8 @@ def find_overlaps(
 ) -> list[RelationOverlap]:
     """Returns pairs of relations of which one nearly repeats the other, the largest first.
 
-    ``relation`` is the one that is repeated: a fraction ``least`` or more of its facts have a twin.
-    Where both do, the pair is listed once. Self-loops are left aside.
+    ``relation`` is the one that is repeated: ``other`` has a fraction ``least`` or more of its
+    facts. Where each has the other's, the pair is listed once. Self-loops are left aside.
 
     Args:
         facts: distinct facts.
@@ -101,10 +101,10 @@ def _count_common(facts: Ids, num_entities: int, num_relations: int) -> tuple[Id
     return first[once], second[once], common[once]
 
 
-def twin_mask(
+def leak_mask(
     facts: Ids, evidence: FactIndex, overlaps: list[RelationOverlap], *, least: float = NEARLY
 ) -> Mask:
-    """Returns True for facts whose twin is in the evidence, under an overlapping relation."""
+    """Returns True for facts that the evidence holds under an overlapping relation."""
     leaked = np.zeros(len(facts), dtype=bool)
     for overlap in overlaps:
         for relation, other, share in (
@@ -123,7 +123,7 @@ def twin_mask(
     return leaked
 
 
-def twin_groups(
+def leak_groups(
     facts: Ids, overlaps: list[RelationOverlap], *, num_entities: int, num_relations: int
 ) -> Ids:
     """Returns a group number per fact: facts of overlapping relations on one pair share theirs."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from knowformer.audit.audit import Audit, audit
-from knowformer.audit.relation_overlap import find_overlaps, twin_groups
+from knowformer.audit.relation_overlap import find_overlaps, leak_groups
 from knowformer.choices import Format
 from knowformer.data.dataset import Dataset, build_dataset
 from knowformer.data.fact_table import FactTable, FactTableBuilder
@@ -247,7 +247,7 @@ def _split(
     groups = None
     if options.no_leaks:
         counts = {"num_entities": len(table.entities), "num_relations": len(table.relations)}
-        groups = twin_groups(table.facts, find_overlaps(table.facts, **counts), **counts)
+        groups = leak_groups(table.facts, find_overlaps(table.facts, **counts), **counts)
     split_ids = split_by_seed(table.facts, seed=options.seed, sizes=options.sizes, groups=groups)
     notes = [f"Split by seed {options.seed}; every name of valid and test occurs in train."]
     held_out, wanted = _held_out(split_ids), options.sizes.counts(len(table.facts))

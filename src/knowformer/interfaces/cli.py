@@ -21,7 +21,6 @@ from knowformer.interfaces.plugins import PluginGroup
 
 app = typer.Typer(
     cls=PluginGroup,
-    help="Reason over knowledge graphs: train a KnowFormer, evaluate it, ask it questions.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -42,7 +41,15 @@ def _common(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Reason over knowledge graphs: train a KnowFormer, evaluate it, ask it questions."""
+    """Find the missing facts of a knowledge graph: train a model on it, then ask it questions.
+
+    'knowformer COMMAND --help' lists the options of a command.
+
+    Examples:
+        knowformer train facts.tsv --out runs/mine --max-minutes 10
+        knowformer evaluate runs/mine
+        knowformer answer runs/mine --head aspirin --relation treats
+    """
     del version  # handled by its callback
 
 

@@ -14,19 +14,25 @@ from rich.console import Console
 out = Console(emoji=False)
 err = Console(stderr=True, emoji=False)
 
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder made by 'train'.")]
+RunArgument = Annotated[
+    Path, typer.Argument(metavar="RUN", help="The run folder that 'train' made.")
+]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print JSON instead of a table; errors too.")
 ]
 ThreadsOption = Annotated[
-    int, typer.Option(min=0, metavar="N", help="CPU threads; 0 takes all cores.")
+    int,
+    typer.Option(
+        min=0, metavar="N", help="CPU threads; all cores if not given.", show_default=False
+    ),
 ]
 GraphOption = Annotated[
     str | None,
     typer.Option(
         "--graph",
         metavar="GRAPH",
-        help="Another graph with the same relations: a file, a folder or a catalogue name.",
+        help="Ask about another graph that has the same relations: a file, a folder or a catalogue "
+        "name.",
     ),
 ]
 

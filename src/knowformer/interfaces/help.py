@@ -1,5 +1,10 @@
-"""Help in plain text, and at once: nothing is imported for it but typer itself."""
+"""Help in plain text, and at once: nothing is imported for it but typer itself.
 
+A command's docstring is its help. What stands in it under ``Examples:`` comes last, as it is typed.
+"""
+
+import inspect
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,20 +15,33 @@ from typer.core import TyperCommand, TyperGroup
 HELP_OPTIONS = ("-h", "--help")
 
 
+EXAMPLES = "\n\nExamples:\n"
+# Typer's words for a least value, which the option's own words say better.
+_LEAST = re.compile(r"; x>=[0-9.]+(?=[;\]])|  \[x>=[0-9.]+\]")
+
+
 class PlainCommand(TyperCommand):
     """A command whose options are listed under headings: their ``rich_help_panel``."""
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Writes arguments and options."""
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Returns the words of the usage line, without braces around what is needed."""
+        return [re.sub(r"[{}]", "", piece) for piece in super().collect_usage_pieces(ctx)]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Writes what the command does, its arguments and options, and examples."""
+        self.format_usage(ctx, formatter)
+        _write_text(self, formatter)
         _write_parameters(self, ctx, formatter)
+        _write_examples(self, formatter)
 
 
 class PlainGroup(TyperGroup):
     """A group of commands, whose help lists them as well."""
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Writes options and commands."""
-        _write_parameters(self, ctx, formatter)
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Writes what the commands are for, what each does, options, and examples."""
+        self.format_usage(ctx, formatter)
+        _write_text(self, formatter)
         commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         with formatter.section("Commands"):
             formatter.write_dl(
@@ -33,6 +51,22 @@ class PlainGroup(TyperGroup):
                     if command is not None and not command.hidden
                 ]
             )
+        _write_parameters(self, ctx, formatter)
+        _write_examples(self, formatter)
+
+
+def _write_text(command: Any, formatter: Any) -> None:
+    formatter.write_paragraph()
+    with formatter.indentation():
+        formatter.write_text(inspect.cleandoc(command.help or "").partition(EXAMPLES)[0])
+
+
+def _write_examples(command: Any, formatter: Any) -> None:
+    examples = inspect.cleandoc(command.help or "").partition(EXAMPLES)[2]
+    if examples:
+        with formatter.section("Examples"):
+            for line in inspect.cleandoc(examples).splitlines():
+                formatter.write(f"  {line}\n")
 
 
 def _write_parameters(command: Any, ctx: Any, formatter: Any) -> None:
@@ -42,12 +76,14 @@ def _write_parameters(command: Any, ctx: Any, formatter: Any) -> None:
         record = parameter.get_help_record(ctx)
         if record is None:
             continue
+        shown, text = record[0], _LEAST.sub("", record[1])
         if parameter.param_type_name == "argument":
-            sections["Arguments"].append((parameter.metavar or parameter.name, record[1]))
+            text = text.removesuffix("  [required]")  # the usage line says it
+            sections["Arguments"].append((parameter.metavar or parameter.name, text))
         elif panel := getattr(parameter, "rich_help_panel", None):
-            sections.setdefault(panel, []).append(record)
+            sections.setdefault(panel, []).append((shown, text))
         else:
-            general.append(record)
+            general.append((shown, text))
     for heading, records in [*sections.items(), ("Options", general)]:
         if records:
             with formatter.section(heading):

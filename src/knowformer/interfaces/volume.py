@@ -36,7 +36,7 @@ def _volume(
         typer.Option(
             "--verbose",
             "-v",
-            help="Say more: details, and where an error came from.",
+            help="Print more: details, and where an error came from.",
             callback=_say_more,
             expose_value=False,
         ),
@@ -46,7 +46,7 @@ def _volume(
         typer.Option(
             "--quiet",
             "-q",
-            help="Say less: results, warnings and errors, but no notes and no progress.",
+            help="Print less: results, warnings and errors alone.",
             callback=_say_less,
             expose_value=False,
         ),

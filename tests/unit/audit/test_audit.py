@@ -45,14 +45,16 @@ def test_structure_agrees_with_networkx(
 
 def test_held_out_facts_are_looked_at_against_the_evidence() -> None:
     train = [(f"a{i}", "r", f"b{i}") for i in range(10)] + [("x", "r", "y")]
-    twins = [(f"b{i}", "s", f"a{i}") for i in range(5, 10)]
+    repeated = [(f"b{i}", "s", f"a{i}") for i in range(5, 10)]
     test = [("b0", "s", "a0"), ("a1", "s", "b1"), ("new", "r", "x")]
-    dataset = build(train=train + twins, valid=[("b3", "s", "a4")], test=test)
+    dataset = build(train=train + repeated, valid=[("b3", "s", "a4")], test=test)
     held = audit(dataset).held_out["test"]
-    assert (held.facts, held.linked, held.leaked) == (3, 2, 0)  # 6 of 8 are twins: too few
+    assert (held.facts, held.linked, held.leaked) == (3, 2, 0)  # 6 of 8 are repeated: too few
     assert (held.unseen_entities, held.with_unseen) == (1, 1)
     more = [(f"b{i}", "s", f"a{i}") for i in range(1, 5)]
-    held = audit(build(train=train + twins + more, valid=[("b3", "s", "a4")], test=test)).held_out
+    held = audit(
+        build(train=train + repeated + more, valid=[("b3", "s", "a4")], test=test)
+    ).held_out
     assert held["test"].leaked == 1
 
 

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowformer.audit.relation_overlap import MIN_COMMON, find_overlaps, twin_groups, twin_mask
+from knowformer.audit.relation_overlap import MIN_COMMON, find_overlaps, leak_groups, leak_mask
 from knowformer.graph.fact_index import BY_PAIR, FactIndex
 
 SIZES = {"num_entities": 6, "num_relations": 3}
@@ -33,21 +33,21 @@ def test_overlaps_are_those_that_sets_of_pairs_give(facts: set[tuple[int, int, i
 
 
 @given(FACTS, st.randoms(use_true_random=False))
-def test_facts_of_one_group_held_out_together_leave_no_twin(
+def test_facts_of_one_group_held_out_together_do_not_leak(
     facts: set[tuple[int, int, int]], random
 ) -> None:
     ids = as_ids(facts)
     overlaps = find_overlaps(ids, **SIZES)
-    groups = twin_groups(ids, overlaps, **SIZES)
+    groups = leak_groups(ids, overlaps, **SIZES)
     chosen = np.array([random.random() < 0.3 for _ in range(len(ids) + 1)])[groups]
     evidence = FactIndex.of(ids[~chosen], BY_PAIR, **SIZES)
-    assert not twin_mask(ids[chosen], evidence, overlaps).any()
+    assert not leak_mask(ids[chosen], evidence, overlaps).any()
 
 
-def test_a_twin_is_found_forwards_and_backwards() -> None:
+def test_a_leak_is_found_forwards_and_backwards() -> None:
     facts = {(i, 0, i + 1) for i in range(6)} | {(i + 1, 1, i) for i in range(5)}
     sizes = {"num_entities": 8, "num_relations": 2}
     overlaps = find_overlaps(as_ids(facts), **sizes)
     assert [(o.kind, o.relation, o.other, o.share) for o in overlaps] == [("inverse", 1, 0, 1.0)]
     index = FactIndex.of(as_ids(facts - {(0, 0, 1), (5, 0, 6)}), BY_PAIR, **sizes)
-    assert twin_mask(np.array([[0, 0, 1], [5, 0, 6]]), index, overlaps).tolist() == [True, False]
+    assert leak_mask(np.array([[0, 0, 1], [5, 0, 6]]), index, overlaps).tolist() == [True, False]

@@ -222,7 +222,7 @@ def test_a_temporal_split_without_anything_to_hold_out_is_refused(tmp_path: Path
         import_files([tmp_path / "f.csv"], tmp_path / "out", options=options)
 
 
-def test_no_leaks_keeps_twins_together(tmp_path: Path) -> None:
+def test_no_leaks_keeps_facts_that_repeat_each_other_together(tmp_path: Path) -> None:
     rows = [(f"a{i % 50}", "contains", f"b{i * i % 37}") for i in range(400)]
     rows += [(t, "part_of", h) for h, _, t in rows]
     file = write_table(tmp_path / "f.tsv", rows)

@@ -14,12 +14,17 @@ def greet(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Whom.")],
     twice: Annotated[bool, typer.Option(help="Again.", rich_help_panel="How often")] = False,
     loud: Annotated[bool, typer.Option("--loud", help="For the deaf.")] = False,
+    times: Annotated[int, typer.Option(min=1, metavar="N", help="How often.")] = 1,
 ) -> None:
     """Say hello.
 
     And no more.
+
+    Examples:
+        hello greet ann --loud  # a comment that is long enough to be wrapped, at night
+        hello greet bob
     """
-    del name, twice, loud
+    del name, twice, loud, times
 
 
 @pytest.fixture
@@ -42,11 +47,22 @@ def test_options_are_under_their_headings(
 ) -> None:
     text = shown(root, monkeypatch, capsys, "greet", "--help")
     assert text is not None
-    assert text.startswith("Usage: hello greet ")
+    assert text.startswith("Usage: hello greet [OPTIONS] NAME\n")
     headings = [line for line in text.splitlines() if line.endswith(":")]
-    assert headings == ["Arguments:", "How often:", "Options:"]
-    assert "  NAME  Whom." in text
+    assert headings == ["Arguments:", "How often:", "Options:", "Examples:"]
+    assert "  NAME  Whom.\n" in text
+    assert "How often.  [default: 1]\n" in text
     assert "<" not in text
+    assert ">" not in text
+
+
+def test_examples_come_last_as_they_are_typed(
+    root: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = shown(root, monkeypatch, capsys, "greet", "--help")
+    assert text is not None
+    assert text.endswith("at night\n  hello greet bob\n")
+    assert text.count("hello greet bob") == 1
 
 
 def test_commands_are_listed_with_their_whole_sentence(

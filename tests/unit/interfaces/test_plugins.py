@@ -46,7 +46,7 @@ def test_a_command_of_another_package_is_listed_and_run(packages: Path) -> None:
     listed = invoke("--help")
     assert listed.exit_code == 0
     assert "Say hello." in listed.output
-    assert "Rank every fact" in listed.output
+    assert "Measure a model" in listed.output
     done = invoke("greet", "ann", "--twice")
     assert (done.exit_code, done.output) == (0, "hello annhello ann\n")
     assert "Usage: knowformer greet" in invoke("greet", "-h").output

@@ -25,31 +25,31 @@ if TYPE_CHECKING:
     from knowformer.answering.results import Answers, MissingFacts
 
 ONE, MANY, MISSING = "One question", "A file of questions", "The missing facts of a relation"
-WHO = "Who may answer"
+WHO = "Which entities may be an answer"
 
 
 def command(
     run: RunArgument,
     head: Annotated[
-        str | None, typer.Option(metavar="H", help="Head's name.", rich_help_panel=ONE)
+        str | None, typer.Option(metavar="H", help="Name of the head.", rich_help_panel=ONE)
     ] = None,
     relation: Annotated[
         str | None,
         typer.Option(
             metavar="R",
-            help="Relation's name. To ask for it takes two passes of the model for every "
-            "relation: with 237 of them 474 times as long as to ask for a head or a tail.",
+            help="Name of the relation. Asking for it is slow: two passes of the model for every "
+            "relation, where a head or a tail takes one in all.",
             rich_help_panel=ONE,
         ),
     ] = None,
     tail: Annotated[
-        str | None, typer.Option(metavar="T", help="Tail's name.", rich_help_panel=ONE)
+        str | None, typer.Option(metavar="T", help="Name of the tail.", rich_help_panel=ONE)
     ] = None,
     queries: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Questions, one a row: head, relation, tail, with ? for what is asked. .tsv, "
+            help="Questions, one a row: head, relation, tail, with ? for what is asked; .tsv, "
             ".csv, .jsonl or .parquet.",
             rich_help_panel=MANY,
         ),
@@ -59,8 +59,9 @@ def command(
         typer.Option(
             "--out",
             metavar="FILE",
-            help="Their answers, or the missing facts: .tsv, .csv, .jsonl or .parquet. After a "
-            "crash the same command goes on with --queries. Bad rows are listed in FILE.rejected.",
+            help="Write the answers, or the missing facts, to this file: .tsv, .csv, .jsonl or "
+            ".parquet. After a crash the same command goes on. Rows that cannot be asked are "
+            "listed in FILE.rejected.",
             rich_help_panel=MANY,
         ),
     ] = None,
@@ -68,27 +69,32 @@ def command(
         str | None,
         typer.Option(
             metavar="R",
-            help="Relation's name: rank its most probable new facts.",
+            help="Rank the most probable new facts of this relation.",
             rich_help_panel=MISSING,
         ),
     ] = None,
     sweep: Annotated[
         Sweep,
-        typer.Option(help="Ask its heads for tails, or tails for heads.", rich_help_panel=MISSING),
+        typer.Option(
+            help="Whom to ask: its heads for new tails, or its tails for new heads.",
+            rich_help_panel=MISSING,
+        ),
     ] = "heads",
     every_entity: Annotated[
         bool,
         typer.Option(
             "--every-entity",
-            help="Ask every entity, not only those that have the relation.",
+            help="Ask every entity, not only those that have a fact of the relation.",
             rich_help_panel=MISSING,
         ),
     ] = False,
-    k: Annotated[int, typer.Option("-k", metavar="N", help="How many answers.")] = 10,
+    k: Annotated[int, typer.Option("-k", metavar="N", help="How many answers to show.")] = 10,
     candidates: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Rank these entities alone: one name a line.", rich_help_panel=WHO
+            metavar="FILE",
+            help="Rank only the entities in this file, one name a line.",
+            rich_help_panel=WHO,
         ),
     ] = None,
     of_type: Annotated[
@@ -96,39 +102,56 @@ def command(
         typer.Option(
             "--type",
             metavar="TYPE",
-            help="Rank entities of this type alone: 'R:head' or 'R:tail' for heads or tails of "
+            help="Rank only entities of a type: 'R:head' or 'R:tail' for heads or tails of "
             "relation R, 'R=T' for entities that have the fact (entity, R, T).",
             rich_help_panel=WHO,
         ),
     ] = None,
     graph: GraphOption = None,
-    new_only: Annotated[bool, typer.Option("--new-only", help="Leave out known facts.")] = False,
+    new_only: Annotated[
+        bool, typer.Option("--new-only", help="Leave out facts that are known already.")
+    ] = False,
     evidence: Annotated[
-        FactsFrom, typer.Option(help="Reason from all facts, or from training facts alone.")
+        FactsFrom,
+        typer.Option(help="Reason from all facts, or from training facts alone."),
     ] = "all",
     samples: Annotated[
-        int, typer.Option(metavar="N", help="Draws of the noise; more than 1 shows the spread.")
+        int,
+        typer.Option(
+            metavar="N",
+            help="Ask N times, each time with other random noise in the model's input, and show "
+            "how much the answers vary.",
+        ),
     ] = 1,
     typical: Annotated[
         bool | None,
         typer.Option(
             "--typical/--no-typical",
-            help="Show how each answer ranks for other heads (or tails) of the relation; as good "
-            "a rank there says that it is merely popular. By default for one question.",
+            help="Show how an answer ranks for other heads (or tails) of the relation: where that "
+            "is as good, the answer is merely popular. On for one question, off for a file.",
             show_default=False,
         ),
     ] = None,
     labels: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Readable names: id<TAB>name a line.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Readable names: a line is an id, a tab and a name."),
     ] = None,
     threads: ThreadsOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Answer a question: give two of --head, --relation and --tail, and get the third."""
+    """Answer a question: give two of --head, --relation and --tail, and get the third.
+
+    Examples:
+        knowformer answer runs/mine --head aspirin --relation treats --new-only
+        knowformer answer runs/mine --queries questions.tsv --out answers.csv
+        knowformer answer runs/mine --all-missing treats -k 50
+    """
     asked = {"--head": head, "--relation": relation, "--tail": tail}
     _check_one_kind(asked, queries, target, all_missing)
     if all_missing is not None and samples != 1:
-        raise ConfigError("Expected no --samples with --all-missing, which asks with one draw.")
+        raise ConfigError(
+            "Expected no --samples with --all-missing, which asks every question once."
+        )
     from knowformer.interfaces.progress import Counting
     from knowformer.reasoner import Reasoner
 

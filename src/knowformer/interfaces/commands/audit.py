@@ -12,20 +12,26 @@ def command(
         str,
         typer.Argument(
             metavar="GRAPH",
-            help="A catalogue name, a folder with train/valid/test.txt, or a triples file.",
+            help="A file of facts (head, relation, tail), a folder with train.txt, valid.txt and "
+            "test.txt, or a catalogue name.",
         ),
     ],
     seed: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Splits a file that has no splits.")
+        int, typer.Option(min=0, metavar="N", help="Random seed for splitting a file.")
     ] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Look a data set over: counts, relations, leaks, unseen entities, and what to do."""
+    """Check a data set: counts, and what could make scores misleading, with what to do.
+
+    Examples:
+        knowformer audit facts.tsv
+        knowformer audit wn18rr
+    """
     from knowformer.audit.audit import audit
     from knowformer.data.dataset import load_dataset
     from knowformer.interfaces.render.audit import render_audit
 
-    with err.status("looking the data set over"):
+    with err.status("checking the data set"):
         report = audit(load_dataset(graph, seed=seed))
     if as_json:
         print_json(report.model_dump(mode="json"))

@@ -11,7 +11,11 @@ from knowformer.interfaces.console import (
 
 
 def command(run: RunArgument, threads: ThreadsOption = 0, as_json: JsonOption = False) -> None:
-    """Fit probabilities to the run's validation facts anew; 'train' does it at its end."""
+    """Fit a run's probabilities to its validation facts again, as 'train' does at its end.
+
+    Examples:
+        knowformer calibrate runs/mine
+    """
     from knowformer.interfaces.progress import Counting
     from knowformer.reasoner import Reasoner
 

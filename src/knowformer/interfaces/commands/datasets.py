@@ -10,7 +10,6 @@ from knowformer.interfaces.volume import VolumeGroup
 
 app = typer.Typer(
     cls=VolumeGroup,
-    help="List the catalogue of data sets, or fetch one.",
     invoke_without_command=True,
     rich_markup_mode=None,
 )
@@ -18,7 +17,12 @@ app = typer.Typer(
 
 @app.callback()
 def list_datasets(context: typer.Context, as_json: JsonOption = False) -> None:
-    """List the catalogue of data sets, or fetch one."""
+    """List the catalogue of data sets, or fetch one.
+
+    Examples:
+        knowformer datasets
+        knowformer datasets get wn18rr_v1
+    """
     if context.invoked_subcommand is not None:
         return
     from knowformer.data import catalog
@@ -34,10 +38,14 @@ def list_datasets(context: typer.Context, as_json: JsonOption = False) -> None:
 
 @app.command("get", cls=PlainCommand)
 def get_dataset(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A name of the catalogue.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name in the catalogue.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Find a data set here or download it, and verify its checksums."""
+    """Find a data set on this machine or download it, and verify its checksums.
+
+    Examples:
+        knowformer datasets get wn18rr_v1
+    """
     from knowformer.data import catalog
     from knowformer.interfaces.progress import counting_progress
     from knowformer.interfaces.schemas import DatasetResponse

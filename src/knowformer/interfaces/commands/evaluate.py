@@ -28,16 +28,16 @@ SHOWN_RELATIONS = 30  # rows; JSON has all
 
 def command(
     run: RunArgument,
-    split: Annotated[SplitName, typer.Option(help="Facts to rank.")] = "test",
+    split: Annotated[SplitName, typer.Option(help="Which facts to rank.")] = "test",
     by_relation: Annotated[
         bool,
-        typer.Option("--by-relation", help="Metrics of every relation, heads and tails apart."),
+        typer.Option(
+            "--by-relation", help="Also show metrics for every relation, heads and tails apart."
+        ),
     ] = False,
     export: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Write the ranks of single facts: .parquet, .tsv or .csv."
-        ),
+        typer.Option(metavar="FILE", help="Write the rank of every fact: .parquet, .tsv or .csv."),
     ] = None,
     graph: GraphOption = None,
     relations: Annotated[
@@ -45,17 +45,21 @@ def command(
         typer.Option(
             metavar="N",
             min=0,
-            help="Ask for the relation of N facts as well: two passes of the model for each "
-            "relation.",
+            help="Also ask for the relation of N facts; slow where there are many relations.",
+            show_default=False,
         ),
     ] = 0,
     threads: ThreadsOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Rank every fact of a split against all entities, known facts filtered out.
+    """Measure a model: rank every held-out fact against all entities, known facts left out.
 
-    Two baselines stand beside the model, ranked in the same way: popularity, and rules of one or
-    two steps that were counted on the training graph.
+    Two baselines are ranked in the same way: popularity, and rules of one or two steps that were
+    counted on the training graph.
+
+    Examples:
+        knowformer evaluate runs/mine
+        knowformer evaluate runs/mine --by-relation --export ranks.csv
     """
     from knowformer.evaluation.rank_files import check_writable
     from knowformer.interfaces.progress import Counting

@@ -29,29 +29,37 @@ ONE, MANY = "One answer: give all three names, or --example", "How far explanati
 def command(
     run: RunArgument,
     head: Annotated[
-        str | None, typer.Option(metavar="H", help="Head's name.", rich_help_panel=ONE)
+        str | None, typer.Option(metavar="H", help="Name of the head.", rich_help_panel=ONE)
     ] = None,
     relation: Annotated[
-        str | None, typer.Option(metavar="R", help="Relation's name.", rich_help_panel=ONE)
+        str | None, typer.Option(metavar="R", help="Name of the relation.", rich_help_panel=ONE)
     ] = None,
     tail: Annotated[
-        str | None, typer.Option(metavar="T", help="Tail's name.", rich_help_panel=ONE)
+        str | None, typer.Option(metavar="T", help="Name of the tail.", rich_help_panel=ONE)
     ] = None,
     asks_for: Annotated[
         AsksFor,
-        typer.Option(help="Which of the two is the answer to explain.", rich_help_panel=ONE),
+        typer.Option(
+            help="Which of the two is the answer to explain.",
+            rich_help_panel=ONE,
+        ),
     ] = "tail",
     k: Annotated[
-        int, typer.Option("-k", metavar="N", help="How many paths.", rich_help_panel=ONE)
+        int, typer.Option("-k", metavar="N", help="How many paths to show.", rich_help_panel=ONE)
     ] = NUM_PATHS,
     prototypes: Annotated[
-        int, typer.Option(metavar="N", help="How many prototypes.", rich_help_panel=ONE)
+        int,
+        typer.Option(
+            metavar="N",
+            help="How many prototypes to show: entities that the answer gains by attending to.",
+            rich_help_panel=ONE,
+        ),
     ] = NUM_PROTOTYPES,
     by_head: Annotated[
         bool,
         typer.Option(
             "--by-head",
-            help="Show attention in each layer and head as well.",
+            help="Also show attention in each layer and attention head.",
             rich_help_panel=ONE,
         ),
     ] = False,
@@ -67,24 +75,31 @@ def command(
         int | None,
         typer.Option(
             metavar="N",
-            help="Explain N test facts; report what they lose without their evidence.",
+            help="Explain N test facts, and report what their scores lose without the evidence.",
             rich_help_panel=MANY,
         ),
     ] = None,
     picture: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw it: .svg, .png or .pdf.")
+        Path | None, typer.Option(metavar="FILE", help="Draw the result: .svg, .png or .pdf.")
     ] = None,
     graph: GraphOption = None,
     evidence: Annotated[
-        FactsFrom, typer.Option(help="Reason from all facts, or from training facts alone.")
+        FactsFrom,
+        typer.Option(help="Reason from all facts, or from training facts alone."),
     ] = "all",
     labels: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Readable names: id<TAB>name a line.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Readable names: a line is an id, a tab and a name."),
     ] = None,
     threads: ThreadsOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Explain an answer: the paths and prototypes behind it, and what it loses without them."""
+    """Explain an answer: the facts and entities behind it, and what it loses without them.
+
+    Examples:
+        knowformer explain runs/mine --head aspirin --relation treats --tail headache
+        knowformer explain runs/mine --test-set 200
+    """
     from knowformer.explanation.show.picture import check_picture
     from knowformer.interfaces.progress import Counting
     from knowformer.reasoner import Reasoner

@@ -21,7 +21,8 @@ from knowformer.interfaces.hints import as_typed
 if TYPE_CHECKING:
     from knowformer.importing.importing import ImportResult
 
-READING = "Reading; what is not given is worked out, and said"
+OUTPUT = "Output"
+READING = "Reading; what is not given is detected, and reported"
 SPLITTING = "Splitting into train, valid and test"
 
 
@@ -30,25 +31,38 @@ def command(
         list[Path],
         typer.Argument(
             metavar="FILE",
-            help="Facts: TSV, CSV, JSON Lines, Parquet, N-Triples, Turtle or RDF/XML, each also as "
-            ".gz; those of several files are joined.",
+            help="Files of facts, which are joined: TSV, CSV, JSON Lines, Parquet, N-Triples, "
+            "Turtle or RDF/XML, each also as .gz.",
         ),
     ],
-    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to write.")],
+    folder: Annotated[
+        Path,
+        typer.Option(
+            "--out", metavar="DIR", help="Data-set folder to write.", rich_help_panel=OUTPUT
+        ),
+    ],
     force: Annotated[
-        bool, typer.Option("--force", help="Replace the folder, if an import made it.")
+        bool,
+        typer.Option(
+            "--force",
+            help="Replace the folder, if an earlier import made it.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = False,
     format_: Annotated[
         Format | None,
         typer.Option(
-            "--format", help="Of all files, whatever their names.", rich_help_panel=READING
+            "--format",
+            metavar="NAME",
+            help=f"Format of all files, whatever their names: {', '.join(Format)}.",
+            rich_help_panel=READING,
         ),
     ] = None,
     columns: Annotated[
         str | None,
         typer.Option(
             metavar="H,R,T",
-            help="Columns of head, relation and tail: names in the first line, or numbers from 1.",
+            help="Columns of head, relation and tail: names in the header line, or numbers from 1.",
             rich_help_panel=READING,
         ),
     ] = None,
@@ -56,7 +70,7 @@ def command(
         str | None,
         typer.Option(
             metavar="CHAR",
-            help="Between columns: any character, or tab, comma, semicolon, pipe, space.",
+            help="What separates columns: a character, or tab, comma, semicolon, pipe, space.",
             rich_help_panel=READING,
         ),
     ] = None,
@@ -64,7 +78,7 @@ def command(
         str | None,
         typer.Option(
             metavar="CHAR",
-            help="Around names that hold delimiters; '' for none. Usually \", with tabs none.",
+            help="What encloses names that hold delimiters; '' for nothing.",
             rich_help_panel=READING,
         ),
     ] = None,
@@ -72,7 +86,7 @@ def command(
         bool | None,
         typer.Option(
             "--header/--no-header",
-            help="Does the first line name the columns?",
+            help="Whether the first line names the columns.",
             rich_help_panel=READING,
         ),
     ] = None,
@@ -81,7 +95,7 @@ def command(
         typer.Option(
             "--labels",
             metavar="FILE",
-            help="Readable names for ids: a table of id and name.",
+            help="Readable names: a table of ids and names.",
             rich_help_panel=READING,
         ),
     ] = None,
@@ -89,7 +103,7 @@ def command(
         bool,
         typer.Option(
             "--keep-literals",
-            help="Make entities of RDF literals, instead of leaving them out.",
+            help="Make entities of RDF literals instead of leaving them out.",
             rich_help_panel=READING,
         ),
     ] = False,
@@ -97,7 +111,7 @@ def command(
         bool,
         typer.Option(
             "--skip-bad",
-            help="List rows that cannot be read, keep the others, and end with exit code 2.",
+            help="Pass over rows that cannot be read, list them, and end with exit code 2.",
             rich_help_panel=READING,
         ),
     ] = False,
@@ -105,27 +119,31 @@ def command(
         float | None,
         typer.Option(
             metavar="N",
-            help="Held out for validation: a fraction below 1, or a number of facts; else a tenth, "
-            "at most 10,000.",
+            help="Facts held out for validation: a fraction below 1, or a number of facts. A "
+            "tenth, at most 10,000, if not given.",
             rich_help_panel=SPLITTING,
         ),
     ] = None,
     test: Annotated[
         float | None,
         typer.Option(
-            metavar="N", help="Held out for the test, likewise.", rich_help_panel=SPLITTING
+            metavar="N",
+            help="Facts held out for the test, given in the same way.",
+            rich_help_panel=SPLITTING,
         ),
     ] = None,
     seed: Annotated[
         int,
-        typer.Option(min=0, metavar="N", help="Decides the split.", rich_help_panel=SPLITTING),
+        typer.Option(
+            min=0, metavar="N", help="Random seed of the split.", rich_help_panel=SPLITTING
+        ),
     ] = 0,
     temporal: Annotated[
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Split by time instead: train on the earliest facts, test on the latest. Numbers "
-            "or ISO dates.",
+            help="Split by the time in this column, numbers or ISO dates: train on the earliest "
+            "facts, test on the latest.",
             rich_help_panel=SPLITTING,
         ),
     ] = None,
@@ -133,14 +151,19 @@ def command(
         bool,
         typer.Option(
             "--no-leaks",
-            help="Keep facts that give each other away (by relations that are nearly inverse, "
-            "equal or symmetric) in one part.",
+            help="Keep facts that give each other away in the same part: those of relations that "
+            "are nearly equal, inverse or symmetric.",
             rich_help_panel=SPLITTING,
         ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Import facts from files: read, split, audit, and write a data-set folder."""
+    """Import facts from tables or RDF: read, check, split, and write a data-set folder.
+
+    Examples:
+        knowformer import facts.csv --columns subject,predicate,object --out mine
+        knowformer import graph.ttl.gz --out mine --no-leaks
+    """
     from knowformer.data.readers.columns import Dialect
     from knowformer.data.splitting import SplitSizes
     from knowformer.importing.importing import ImportOptions, import_files

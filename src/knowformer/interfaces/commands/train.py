@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from knowformer.reasoner import Reasoner
     from knowformer.training.config import RunConfig
 
-LIMITS = "Limits; of a run that goes on, in all"
+OUTPUT, LIMITS = "Output", "Limits; for a run that goes on, totals"
+EARLIER, SETTINGS = "Going on from an earlier run", "Settings"
 
 
 def command(
@@ -22,57 +23,86 @@ def command(
         str | None,
         typer.Argument(
             metavar="GRAPH",
-            help="A catalogue name, a folder with train/valid/test.txt, or a triples file; with "
-            "--resume, a run folder will do.",
+            help="A file of facts (head, relation, tail), a folder with train.txt, valid.txt and "
+            "test.txt, or a catalogue name; with --resume, a run folder.",
         ),
     ] = None,
     run: Annotated[
         Path | None,
-        typer.Option("--out", metavar="RUN", help="Run folder; runs/GRAPH if not given."),
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="Settings as TOML.")
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="One setting: model.hidden_dim=64."),
-    ] = None,
-    preset: Annotated[
-        PresetName | None, typer.Option(help="Start from the released code or the paper's text.")
+        typer.Option(
+            "--out",
+            metavar="RUN",
+            help="Run folder to write; runs/GRAPH if not given.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     max_minutes: Annotated[
         float | None,
         typer.Option(
             metavar="N",
-            help="Time of the whole command, from its start to its last file; the learning rate "
-            "and the number of questions are fitted to it.",
+            help="Minutes for the whole command, from its start to its last file; the learning "
+            "rate and the number of validation questions are fitted to it.",
             rich_help_panel=LIMITS,
         ),
     ] = None,
     max_epochs: Annotated[
         float | None,
         typer.Option(
-            metavar="N", help="Epochs, at most; may be a fraction.", rich_help_panel=LIMITS
+            metavar="N", help="Passes over the facts; may be a fraction.", rich_help_panel=LIMITS
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", metavar="FILE", help="TOML file of settings.", rich_help_panel=SETTINGS
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="One setting, such as model.hidden_dim=64; may be repeated.",
+            rich_help_panel=SETTINGS,
+        ),
+    ] = None,
+    preset: Annotated[
+        PresetName | None,
+        typer.Option(
+            help="Start from the settings of the authors' code or of the paper's text.",
+            rich_help_panel=SETTINGS,
         ),
     ] = None,
     view_size: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Entities that a query sees, at most; 0: the whole graph.", metavar="K"
+            min=0,
+            metavar="N",
+            help="Entities of the graph that a query sees, at most; 0 is all. Chosen by the size "
+            "of the graph if not given.",
+            rich_help_panel=SETTINGS,
         ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Root of everything random.")
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Random seed, for all that is drawn at random.",
+            rich_help_panel=SETTINGS,
+        ),
     ] = None,
     threads: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="CPU threads; 0: all cores.")
+        int | None,
+        typer.Option(min=0, metavar="N", help="CPU threads; all cores if not given."),
     ] = None,
     resume: Annotated[
         bool,
         typer.Option(
             "--resume",
-            help="Go on with the run in RUN, if there is one; a finished one is trained further if "
-            "it is given higher limits.",
+            help="Go on with the run in the run folder, if there is one. A finished run is trained "
+            "further if it is given higher limits.",
+            rich_help_panel=EARLIER,
         ),
     ] = False,
     start_from: Annotated[
@@ -80,12 +110,21 @@ def command(
         typer.Option(
             "--from",
             metavar="RUN",
-            help="Start from the weights of this run; relations are matched by name.",
+            help="Start from the weights of another run; relations are matched by name.",
+            rich_help_panel=EARLIER,
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Train a model on a graph; the best weights are chosen on validation facts alone."""
+    """Train a model on a graph, and leave a run folder that the other commands take.
+
+    The best weights are chosen on validation facts alone; test facts have no say.
+
+    Examples:
+        knowformer train facts.tsv --out runs/mine --max-minutes 10
+        knowformer train umls-pykeen --seed 1 --set model.hidden_dim=64
+        knowformer train --resume runs/mine --max-minutes 20
+    """
     clock = Clock()  # before anything heavy is imported: that takes time as well
     if graph is None and (run is None or not resume):
         raise typer.BadParameter("needed, unless --resume names a run", param_hint="GRAPH")

@@ -52,8 +52,8 @@ def _counts(audit: Audit) -> Table:
     }
     for name, held in audit.held_out.items():
         rows[f"{name} facts"] = (
-            f"{held.linked:,} on linked pairs, {held.leaked:,} with a twin, "
-            f"{held.with_unseen:,} with an unseen entity"
+            f"{held.linked:,} linked already, {held.leaked:,} leaked, "
+            f"{held.with_unseen:,} of unseen entities"
         )
     for what, number in rows.items():
         table.add_row(what, escape(number))

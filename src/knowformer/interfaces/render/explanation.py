@@ -40,7 +40,10 @@ def render_explanation(explanation: Explanation, *, by_head: bool = False) -> Gr
         parts += [Text("Most attended in each layer and head", style="bold"), _heads(explanation)]
     parts.append(Text("How far to trust it: what is lost without all of it", style="bold"))
     parts.append(_faithfulness_table(explanation))
-    note = "lost: of the probability; a negative number is gained. Odds: that the answer is true."
+    note = (
+        "lost: by how much the probability falls; negative: by how much it rises. Odds: those of "
+        "the answer being true."
+    )
     parts.append(Text(note, style="dim"))
     return Group(*parts)
 
@@ -90,14 +93,15 @@ def _path_text(explanation: Explanation, path: EvidencePath) -> Text:
 def _prototypes(explanation: Explanation) -> list[RenderableType]:
     """The prototypes, or a line that says why they are not worth a table."""
     if explanation.prototypes_matter:
-        title = "Prototypes: attended entities that the answer gains by"
+        title = "Prototypes: entities that the answer gains by attending to"
         return [Text(title, style="bold"), _prototypes_table(explanation)]
     reason = explanation.no_prototypes
     for check in explanation.faithfulness:
         if check.evidence == "prototypes":
             reason = (
-                f"Prototypes {check.verdict} here: without the {check.pieces_in_words} attended to "
-                f"with most effect, {odds_in_words(check.loss.truth_log_odds)}."
+                f"Prototypes (entities that are attended to) {check.verdict} here: without the "
+                f"{check.pieces_in_words} with most effect, "
+                f"{odds_in_words(check.loss.truth_log_odds)}."
             )
     return [Text(reason, style="dim"), ""] if reason else []
 
@@ -144,7 +148,7 @@ def _faithfulness_table(explanation: Explanation) -> Table:
         if check.evidence == "prototypes" and not explanation.prototypes_matter:
             continue
         table.add_row(check.title, *_losses(explanation, [check.loss]), check.verdict, style="bold")
-        others = f"  {check.size} others, mean of {len(check.random)}"
+        others = f"  {check.size} random ones, mean of {len(check.random)}"
         table.add_row(others, *_losses(explanation, check.random), style="dim")
     if explanation.without_attention is not None:
         lost = _losses(explanation, [explanation.without_attention])
@@ -173,7 +177,7 @@ def render_faithfulness(report: FaithfulnessReport) -> Group:
         parts.append(Text(f"{mode.capitalize()}: reciprocal rank {does}", style="bold"))
         parts.append(_curves_table(report, mode, "reciprocal_rank"))
     note = (
-        f"Random evidence is as near to the question, {report.num_draws} draws each; "
+        f"Random evidence is as near to the question and drawn {report.num_draws} times; "
         f"{report.confidence:.0%} bootstrap intervals over predictions. "
         f"{report.seconds_per_explanation:.2f} s to find the evidence for one."
     )

@@ -15,7 +15,7 @@ FACT = ["--head", "h", "--relation", "r", "--tail", "t"]
     ("options", "says"),
     [
         (FACT[:2], "got no --relation and no --tail"),
-        ([*FACT, "--test-set", "3"], "got both"),
+        ([*FACT, "--test-set", "3"], "more than one"),
         ([*FACT, "--picture", "x.bmp"], "x.bmp"),
     ],
 )

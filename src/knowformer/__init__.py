@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from knowformer.pipeline import train
     from knowformer.reasoner import Reasoner
     from knowformer.training.config import RunConfig, TrainingConfig
+    from knowformer.training.stopping import StopTraining
 
 __version__ = "0.1.0"
 
@@ -48,6 +49,7 @@ __all__ = [
     "NoiseSpread",
     "Reasoner",
     "RunConfig",
+    "StopTraining",
     "TrainingConfig",
     "evaluate",
     "load_dataset",
@@ -70,6 +72,7 @@ _MODULES = {
     "NoiseSpread": "knowformer.answering.results",
     "Reasoner": "knowformer.reasoner",
     "RunConfig": "knowformer.training.config",
+    "StopTraining": "knowformer.training.stopping",
     "TrainingConfig": "knowformer.training.config",
     "evaluate": "knowformer.evaluation.evaluate",
     "load_dataset": "knowformer.data.dataset",

@@ -18,6 +18,7 @@ def test_the_public_names_are_these_and_no_others() -> None:
         "NoiseSpread",
         "Reasoner",
         "RunConfig",
+        "StopTraining",
         "TrainingConfig",
         "evaluate",
         "load_dataset",

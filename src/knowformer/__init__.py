@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from knowformer.reasoner import Reasoner
     from knowformer.training.config import RunConfig, TrainingConfig
     from knowformer.training.stopping import StopTraining
+    from knowformer.tuning.tune import tune
 
 __version__ = "0.1.0"
 
@@ -54,6 +55,7 @@ __all__ = [
     "evaluate",
     "load_dataset",
     "train",
+    "tune",
 ]
 
 _MODULES = {
@@ -77,6 +79,7 @@ _MODULES = {
     "evaluate": "knowformer.evaluation.evaluate",
     "load_dataset": "knowformer.data.dataset",
     "train": "knowformer.pipeline",
+    "tune": "knowformer.tuning.tune",
 }
 
 

@@ -23,5 +23,6 @@ def test_the_public_names_are_these_and_no_others() -> None:
         "evaluate",
         "load_dataset",
         "train",
+        "tune",
     ]
     assert all(hasattr(knowformer, name) for name in knowformer.__all__)

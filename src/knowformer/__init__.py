@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from knowformer.pipeline import train
     from knowformer.reasoner import Reasoner
     from knowformer.training.config import RunConfig, TrainingConfig
+    from knowformer.training.stopping import StopTraining
+    from knowformer.tuning.tune import tune
 
 __version__ = "0.1.0"
 
@@ -58,10 +60,12 @@ __all__ = [
     "NoiseSpread",
     "Reasoner",
     "RunConfig",
+    "StopTraining",
     "TrainingConfig",
     "evaluate",
     "load_dataset",
     "train",
+    "tune",
 ]
 
 _MODULES = {
@@ -80,10 +84,12 @@ _MODULES = {
     "NoiseSpread": "knowformer.answering.results",
     "Reasoner": "knowformer.reasoner",
     "RunConfig": "knowformer.training.config",
+    "StopTraining": "knowformer.training.stopping",
     "TrainingConfig": "knowformer.training.config",
     "evaluate": "knowformer.evaluation.evaluate",
     "load_dataset": "knowformer.data.dataset",
     "train": "knowformer.pipeline",
+    "tune": "knowformer.tuning.tune",
 }
 
 

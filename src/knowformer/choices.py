@@ -34,3 +34,11 @@ class Format(StrEnum):
     RDFXML = "rdfxml"
     NQUADS = "nquads"
     TRIG = "trig"
+
+
+class TrackerName(StrEnum):
+    """Services that a training can be logged to."""
+
+    TENSORBOARD = "tensorboard"
+    MLFLOW = "mlflow"
+    WANDB = "wandb"

@@ -1,7 +1,7 @@
 """``train``: makes a run folder, or goes on with one, and returns a reasoner on it."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,12 +42,19 @@ from knowformer.runs.folder import (
 )
 from knowformer.storage.atomic_files import remove_partial_files
 from knowformer.training.budget import Budget
+from knowformer.training.checkpoint import read_counters
 from knowformer.training.clock import Clock
 from knowformer.training.config import RunConfig
 from knowformer.training.defaults import complete
-from knowformer.training.events import Event, ValidationEvent, read_events, work_event
+from knowformer.training.events import Event, OnEvent, ValidationEvent, read_events, work_event
 from knowformer.training.loop import OnValidation, Trainer
-from knowformer.training.settings_file import build_config, merge_settings, recommended_settings
+from knowformer.training.settings_file import (
+    build_config,
+    flat_settings,
+    merge_settings,
+    recommended_settings,
+)
+from knowformer.training.stopping import StopRequest
 
 _logger = logging.getLogger(__name__)
 
@@ -59,7 +66,7 @@ def train(
     config: RunConfig | None = None,
     resume: bool = False,
     start_from: str | Path | None = None,
-    on_event: Callable[[Event], None] | None = None,
+    on_event: OnEvent | Sequence[OnEvent] | None = None,
     on_validation: OnValidation | None = None,
     calibrate: bool = True,
     clock: Clock | None = None,
@@ -75,15 +82,17 @@ def train(
             for limits: a finished run that is given more epochs or minutes in all is trained
             further, with a schedule of its own for what is added.
         start_from: start a new run from the weights of this one; relations are matched by name.
-        on_event: called with each event of the run.
+        on_event: called with each event of the run; several may be given, such as trackers.
         on_validation: called after each validation with the model as validated and the event.
+            Either may raise ``StopTraining``.
         calibrate: fit probabilities to the validation facts once training is over.
         clock: what ``training.max_minutes`` is counted on; by default it starts now.
 
     Returns:
         A reasoner with the weights of the best checkpoint.
     """
-    folder, tell = Path(out), on_event or _tell_nobody
+    folder, stop = Path(out), StopRequest()
+    tell = _tell_all([on_event] if callable(on_event) else on_event or (), stop)
     clock = clock or Clock()
     tell(work_event("reading"))
     resume = resume and holds_run(folder)
@@ -91,15 +100,27 @@ def train(
     started = None if resume else _start(folder, graph, config, source)
     with sole_trainer(folder):
         config, dataset = started or _go_on(folder, graph, config)
-        run = _Run(folder, dataset, config, clock, tell)
+        run = _Run(folder, dataset, config, clock, stop, tell)
         model, budget = run.train(resume=resume, calibrate=calibrate, on_validation=on_validation)
         calibration = run.calibrate(model, budget) if calibrate else load_calibration(folder)
+        run.tell_end()
     bundle = Bundle(folder, config, dataset, model.eval(), config.training.link, calibration)
     return Reasoner.from_pretrained(bundle, threads=config.threads)
 
 
 def _tell_nobody(event: Event) -> None:
     del event
+
+
+def _tell_all(callbacks: Sequence[OnEvent], stop: StopRequest) -> OnEvent:
+    """Returns a callback that calls all, whichever of them asks for the end."""
+    heeded = [stop.heed(callback) for callback in callbacks]
+
+    def tell(event: Event) -> None:
+        for callback in heeded:
+            callback(event)
+
+    return tell if heeded else _tell_nobody
 
 
 def _start(
@@ -137,7 +158,8 @@ class _Run:
     dataset: Dataset
     config: RunConfig
     clock: Clock
-    tell: Callable[[Event], None]
+    stop: StopRequest
+    tell: OnEvent
 
     def train(
         self, *, resume: bool, calibrate: bool, on_validation: OnValidation | None
@@ -161,7 +183,8 @@ class _Run:
             folder,
             on_event=self.tell,
             on_best=save_best,
-            on_validated=on_validation,
+            on_validated=on_validation and self.stop.heed(on_validation),
+            stop=self.stop,
             clock=self.clock,
             questions_after=questions if calibrate else 0,
             weights=load_initial_weights(folder),
@@ -170,6 +193,7 @@ class _Run:
         if not has_checkpoint and self.tell is not _tell_nobody:
             self.tell(trainer.plan().event())
         trainer.prepare(resume=has_checkpoint)
+        self._tell_start(trainer.counters.step)
         # Before training, which then has the rest of the time.
         ranks = None
         if "validation_baselines" not in read_metrics(folder):
@@ -180,10 +204,30 @@ class _Run:
         if "best_validation" not in read_metrics(folder):
             best = {"step": trainer.counters.best_step, "valid_mrr": trainer.counters.best_mrr}
             update_metrics(folder, {"best_validation": best})
+        if trainer.counters.stopped is not None:
+            stopped = {"step": trainer.counters.step, "reason": trainer.counters.stopped}
+            update_metrics(folder, {"stopped": stopped})
         if ranks is not None:
             update_metrics(folder, {"validation_baselines": _compared(trainer, ranks)})
         _draw_curve(folder, title=f"{self.dataset.name}, seed {config.seed}")
         return model, trainer.budget
+
+    def _tell_start(self, step: int) -> None:
+        self.tell(
+            {
+                "kind": "start",
+                "run": str(self.folder),
+                "dataset": self.dataset.name,
+                "settings": flat_settings(self.config),
+                "step": step,
+            }
+        )
+
+    def tell_end(self) -> None:
+        """Tells what the run has come to."""
+        step = read_counters(self.folder / CHECKPOINT_FILE).step
+        metrics = read_metrics(self.folder)
+        self.tell({"kind": "end", "run": str(self.folder), "step": step, "metrics": metrics})
 
     def calibrate(self, model: KnowFormer, budget: Budget) -> Calibration | None:
         """Calibrates a finished run within its budget, unless it is calibrated already."""

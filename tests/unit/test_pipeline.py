@@ -13,11 +13,13 @@ from knowformer.graph.vocabulary import Vocabulary
 from knowformer.model.knowformer import KnowFormer
 from knowformer.pipeline import train, training_splits
 from knowformer.reasoner import Reasoner
+from knowformer.runs.folder import read_metrics
 from knowformer.storage.tensor_files import read_tensors
 from knowformer.training.clock import Clock
 from knowformer.training.config import RunConfig
 from knowformer.training.events import Event, ValidationEvent, read_events
 from knowformer.training.settings_file import parse_config
+from knowformer.training.stopping import StopTraining
 
 
 def config_of(**training: object) -> RunConfig:
@@ -48,7 +50,8 @@ def test_a_run_reports_its_plan_first_and_leaves_its_best_validation(
     events: list[Event] = []
     reasoner = train(ring, tmp_path / "run", config=config_of(), on_event=events.append)
     kinds = [event["kind"] for event in events if event["kind"] != "work"]
-    assert kinds[:2] == ["plan", "training"]
+    assert kinds[:3] == ["plan", "start", "training"]
+    assert events[-1]["kind"] == "end"
     work = [event["doing"] for event in events if event["kind"] == "work"]
     assert list(dict.fromkeys(work)) == ["reading", "preparing", "validating", "writing"]
     assert reasoner.config.training.batch_size == 16  # chosen once, and stored
@@ -85,7 +88,7 @@ def test_a_finished_run_is_resumed_without_training_or_other_bits(
     weights = (tmp_path / "model.safetensors").read_bytes()
     events: list[Event] = []
     train(None, tmp_path, resume=True, on_event=events.append)
-    assert {event["kind"] for event in events} == {"work"}
+    assert {event["kind"] for event in events} == {"work", "start", "end"}
     assert (tmp_path / "model.safetensors").read_bytes() == weights
 
 
@@ -106,6 +109,41 @@ def test_a_finished_run_is_trained_further(ring: Dataset, tmp_path: Path) -> Non
     assert events[: len(before)] == before
     assert events[-1]["step"] == 3 * before[-1]["step"]
     assert Reasoner.from_pretrained(tmp_path).config.training.max_epochs == 3
+
+
+def test_a_callback_ends_a_run_which_is_then_trained_further(ring: Dataset, tmp_path: Path) -> None:
+    told: list[Event] = []
+
+    def stop_at_once(event: Event) -> None:
+        if event["kind"] == "training":
+            raise StopTraining("enough")
+
+    config = config_of(max_epochs=5, validations_per_epoch=2)
+    train(ring, tmp_path, config=config, on_event=[stop_at_once, told.append])
+    events = read_events(tmp_path / "events.jsonl")
+    assert [event["kind"] for event in events] == ["training", "validation", "stop"]
+    assert [event["kind"] for event in told if event["kind"] != "work"][-1] == "end"
+    step = events[-1]["step"]
+    assert read_metrics(tmp_path)["stopped"] == {"step": step, "reason": "enough"}
+    assert read_metrics(tmp_path)["best_validation"]["step"] == step
+
+    train(None, tmp_path, resume=True)  # a run that was ended is over
+    assert read_events(tmp_path / "events.jsonl") == events
+
+    def stop_after_validation(model: KnowFormer, event: ValidationEvent) -> None:
+        del model, event
+        raise StopTraining
+
+    further = config_of(max_epochs=6, validations_per_epoch=2)
+    train(None, tmp_path, config=further, resume=True, on_validation=stop_after_validation)
+    added = read_events(tmp_path / "events.jsonl")[len(events) :]
+    assert [event["kind"] for event in added] == ["training", "validation", "stop"]
+    assert added[-1]["step"] > step
+    assert read_metrics(tmp_path)["stopped"]["reason"] == "a callback asked for it"
+
+    train(None, tmp_path, config=config_of(max_epochs=7, validations_per_epoch=2), resume=True)
+    assert read_events(tmp_path / "events.jsonl")[-1]["kind"] == "validation"
+    assert "stopped" not in read_metrics(tmp_path)
 
 
 def test_a_run_starts_from_the_weights_of_another(ring: Dataset, tmp_path: Path) -> None:

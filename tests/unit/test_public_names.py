@@ -23,10 +23,12 @@ def test_the_public_names_are_these_and_no_others() -> None:
         "NoiseSpread",
         "Reasoner",
         "RunConfig",
+        "StopTraining",
         "TrainingConfig",
         "evaluate",
         "load_dataset",
         "train",
+        "tune",
     ]
     assert all(hasattr(knowformer, name) for name in knowformer.__all__)
 

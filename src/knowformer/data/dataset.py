@@ -105,6 +105,12 @@ class Dataset:
             valid=replace(self.valid, known=visible),
         )
 
+    def without_test(self) -> "Dataset":
+        """Returns the data set without its test facts: none to predict, none in a filter."""
+        splits, none = self.for_training(), self.train.facts[:0]
+        test = Split("test", self.train.graph, none, none)
+        return Dataset(self.name, splits.train, splits.valid, test, labels=self.labels)
+
 
 def build_dataset(
     name: str,

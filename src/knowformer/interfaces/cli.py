@@ -14,6 +14,7 @@ from knowformer.interfaces.commands import (
     explain,
     import_data,
     train,
+    tune,
 )
 from knowformer.interfaces.entry import run_app
 from knowformer.interfaces.help import HELP_OPTIONS, PlainCommand
@@ -55,6 +56,7 @@ def _common(
 
 COMMANDS = {
     "train": train.command,
+    "tune": tune.command,
     "evaluate": evaluate.command,
     "answer": answer.command,
     "explain": explain.command,

@@ -17,6 +17,7 @@ FLAGS = {
     "format": "--format",
     "header": "--header",
     "keep_literals": "--keep-literals",
+    "max_minutes": "--max-minutes",
     "no_leaks": "--no-leaks",
     "out": "--out",
     "quote": "--quote",

@@ -119,8 +119,12 @@ class TrainingDisplay(_Display):
             self._show_work(event)
         elif event["kind"] == "validation":
             self._show_validation(event)
-        else:
+        elif event["kind"] == "training":
             self._show_training(event)
+        elif event["kind"] == "stop":
+            self._console.print(
+                f"stopped: {event['reason']}", markup=False, highlight=False, soft_wrap=True
+            )
 
     def describe(self) -> str:
         """Returns what the run is at."""

@@ -1,10 +1,12 @@
 """Response types of ``--json``; those of answers are in ``answering.responses``."""
 
+from dataclasses import asdict
 from typing import Any
 
 from knowformer.answering.responses import Response
 from knowformer.data.catalog import CatalogEntry, Kind, locate
 from knowformer.importing.importing import ImportResult
+from knowformer.tuning.result import BEST_FILE, TuningResult
 
 
 class DatasetResponse(Response):
@@ -47,6 +49,41 @@ class TrainingResponse(Response):
     """As in metrics.json."""
     validation_baselines: dict[str, Any]
     """As in metrics.json: metrics of baselines on the same facts."""
+
+
+class TrialResponse(Response):
+    """A trial of a search."""
+
+    number: int
+    state: str
+    valid_mrr: float | None
+    num_facts: int | None
+    settings: dict[str, str]
+    error: str | None
+
+
+class TuningResponse(Response):
+    """What a search has found."""
+
+    graph: str
+    folder: str
+    trials: list[TrialResponse]
+    best: TrialResponse
+    config: str
+    """The file for ``train --config``."""
+    command: str
+
+    @classmethod
+    def of(cls, result: TuningResult, command: str) -> "TuningResponse":
+        """Returns a search as JSON, with the command that trains with what it has found."""
+        return cls(
+            graph=result.graph,
+            folder=str(result.folder),
+            trials=[TrialResponse(**asdict(trial)) for trial in result.trials],
+            best=TrialResponse(**asdict(result.best)),
+            config=str(result.folder / BEST_FILE),
+            command=command,
+        )
 
 
 class ImportResponse(Response):

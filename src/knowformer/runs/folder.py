@@ -8,10 +8,10 @@ facts.safetensors       facts as ids: of each graph and of each split
 metrics.json            the validation of the kept weights, baselines beside, then each evaluation
 environment.json        hardware, versions, commit
 calibration.json        scores to probabilities, if there were enough validation facts
-events.jsonl            the record of training
-learning_curve.png      its picture
+events.jsonl            the record of training; learning_curve.png is its picture
 checkpoint.safetensors  what a resumed training goes on from
 initial.safetensors     weights that training started from, if they are another run's
+tracking.json           under which id MLflow or Weights & Biases know the run, if they do
 """
 
 import hashlib

@@ -30,6 +30,8 @@ class Counters:
     """Of the whole graph; 0 in checkpoints from before it was recorded."""
     elapsed_seconds: float = 0.0
     finished: bool = False
+    stopped: str | None = None
+    """Why a callback ended the run; None: none did."""
     part_step: int = 0
     """Steps before the current part: a run that is trained further has a schedule for each part."""
     part_seconds: float = 0.0
@@ -60,7 +62,7 @@ class Counters:
 
     def begin_part(self) -> None:
         """Lets a finished run be trained further: limits, schedule and patience start here."""
-        self.finished = False
+        self.finished, self.stopped = False, None
         self.part_step, self.part_seconds = self.step, self.elapsed_seconds
         self.validations_since_record = 0
 

@@ -1,16 +1,20 @@
 """Events of a run, one type per kind, and events.jsonl, which has one of them a line.
 
     plan         memory and time that the run will take; reported, not recorded
+    start        settings and run folder; reported, not recorded
     training     loss and speed since the last such line
     validation   metrics of the validation facts, and whether this is the best checkpoint so far
+    stop         a callback has ended the run
+    end          what the run has come to; reported, not recorded
     work         anything else that takes time, and how far it is; reported, not recorded
 
 Events are plain dictionaries: their keys are those of the JSON lines.
 """
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from knowformer.errors import StorageError
 
@@ -48,6 +52,39 @@ ValidationEvent = TypedDict(
 )
 
 
+class StartEvent(TypedDict):
+    """A run before its first step, or before it goes on."""
+
+    kind: Literal["start"]
+    run: str
+    """The run folder."""
+    dataset: str
+    settings: dict[str, Any]
+    """Under their dotted keys."""
+    step: int
+    """Steps done before."""
+
+
+class StopEvent(TypedDict):
+    """A callback has raised ``StopTraining``."""
+
+    kind: Literal["stop"]
+    step: int
+    epoch: int
+    reason: str
+    elapsed_seconds: float
+
+
+class EndEvent(TypedDict):
+    """A run when all its files are written."""
+
+    kind: Literal["end"]
+    run: str
+    step: int
+    metrics: dict[str, Any]
+    """As in metrics.json."""
+
+
 class PlanEvent(TypedDict):
     """The fields of ``training.plan.Plan``, and whether memory suffices."""
 
@@ -79,8 +116,9 @@ class WorkEvent(TypedDict):
     """0: not known."""
 
 
-RecordedEvent = TrainingEvent | ValidationEvent
-Event = RecordedEvent | PlanEvent | WorkEvent
+RecordedEvent = TrainingEvent | ValidationEvent | StopEvent
+Event = RecordedEvent | PlanEvent | StartEvent | EndEvent | WorkEvent
+OnEvent = Callable[[Event], None]
 
 
 def work_event(doing: Work, done: int = 0, total: int = 0) -> WorkEvent:

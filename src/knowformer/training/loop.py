@@ -29,7 +29,7 @@ from knowformer.training.checkpoint import Counters, load_checkpoint, save_check
 from knowformer.training.clock import Clock
 from knowformer.training.config import RunConfig
 from knowformer.training.defaults import choose_batch_size
-from knowformer.training.events import Event, ValidationEvent, work_event
+from knowformer.training.events import OnEvent, ValidationEvent, work_event
 from knowformer.training.optimizer import build_optimizer
 from knowformer.training.plan import FORWARD_COST, Plan, predicted_memory
 from knowformer.training.recorder import Recorder
@@ -38,6 +38,7 @@ from knowformer.training.sampling.visibility import SeenBatch
 from knowformer.training.schedule import Schedule
 from knowformer.training.selection import Selection
 from knowformer.training.step import TrainingStep
+from knowformer.training.stopping import StopRequest
 from knowformer.training.validation import sample_validation
 
 LOG_EVERY_SECONDS = 2.0
@@ -57,9 +58,10 @@ class Trainer:
         config: RunConfig,
         folder: Path,
         *,
-        on_event: Callable[[Event], None] | None = None,
+        on_event: OnEvent | None = None,
         on_best: OnValidation | None = None,
         on_validated: OnValidation | None = None,
+        stop: StopRequest | None = None,
         clock: Clock | None = None,
         questions_after: int = 0,
         weights: Mapping[str, Tensor] | None = None,
@@ -74,6 +76,7 @@ class Trainer:
             on_event: called with each event after it is recorded.
             on_best: called with the model whenever it is the best checkpoint so far.
             on_validated: called with the model after every validation.
+            stop: what callbacks ask to end the run by.
             clock: source of wall time; the budget in minutes counts from its start.
             questions_after: that will be scored after training, which the budget keeps time for.
             weights: to start from, instead of random ones.
@@ -116,6 +119,7 @@ class Trainer:
         self._on_event = on_event
         self._on_best = on_best
         self._on_validated = on_validated
+        self._stop = stop or StopRequest()
         self._saved_at = 0.0
         self._is_prepared = False
 
@@ -154,10 +158,14 @@ class Trainer:
                 if is_interrupted():
                     self._save()
                     raise KeyboardInterrupt
+                if self._stop.reason is not None:
+                    break
         if not counters.finished:
             if counters.validated_step != counters.step:
                 self._validate(recorder)
-            counters.finished = True
+            counters.finished, counters.stopped = True, self._stop.reason
+            if counters.stopped is not None:
+                recorder.record_stop(counters.stopped, epoch=self.schedule.epoch)
             self._save()
         self.model.load_state_dict(self.selection.best_weights)
         return self.model

@@ -1,12 +1,11 @@
 """Recorder: writes the events of a run to events.jsonl and reports them to a callback."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 from knowformer.evaluation.metrics import Metrics
 from knowformer.training.checkpoint import Counters
 from knowformer.training.clock import Clock
-from knowformer.training.events import Event, EventLog, RecordedEvent, ValidationEvent
+from knowformer.training.events import EventLog, OnEvent, RecordedEvent, ValidationEvent
 
 
 class Recorder:
@@ -18,7 +17,7 @@ class Recorder:
         counters: Counters,
         clock: Clock,
         *,
-        on_event: Callable[[Event], None] | None = None,
+        on_event: OnEvent | None = None,
     ) -> None:
         """Opens the file.
 
@@ -81,6 +80,18 @@ class Recorder:
         }
         self._record(event)
         return event
+
+    def record_stop(self, reason: str, *, epoch: int) -> None:
+        """Records that a callback has ended the run."""
+        self._record(
+            {
+                "kind": "stop",
+                "step": self._counters.step,
+                "epoch": epoch,
+                "reason": reason,
+                "elapsed_seconds": round(self._clock.elapsed(), 3),
+            }
+        )
 
     def _record(self, event: RecordedEvent) -> None:
         self._log.append(event)

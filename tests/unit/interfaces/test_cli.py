@@ -40,7 +40,7 @@ def test_what_an_option_takes_is_said_in_words():
         assert is_flag or parameter.metavar or "|" in shown, shown
 
 
-HEAVY = {"torch", "numba", "numpy", "pydantic", "matplotlib", "pyarrow"}
+HEAVY = {"optuna", "torch", "numba", "numpy", "pydantic", "matplotlib", "pyarrow"}
 LOOK = (
     "import sys; from knowformer.interfaces.cli import main\n"
     "try: main()\n"

@@ -18,6 +18,7 @@ from knowformer.interfaces.cli import app
 from knowformer.interfaces.hints import COMMANDS, FLAGS, SETTINGS, NoteFormatter, as_typed
 from knowformer.training.config import RunConfig
 from knowformer.training.settings_file import build_config, flat_settings
+from knowformer.tuning.tune import tune
 
 LIBRARY = Path(knowformer.__file__).parent
 SPEAKS_COMMAND_LINE = {"interfaces", "reproduction"}
@@ -83,7 +84,7 @@ def test_every_flag_exists_and_says_what_a_parameter_does() -> None:
     assert {*FLAGS.values(), *SETTINGS.values()} <= OPTIONS
     assert SETTINGS.keys() <= flat_settings(RunConfig()).keys()
     options = (ImportOptions, Dialect, SplitSizes)
-    callables = (*options, import_files, train, build_config, Reasoner.missing_facts)
+    callables = (*options, import_files, train, tune, build_config, Reasoner.missing_facts)
     assert set(FLAGS) <= {name for each in callables for name in inspect.signature(each).parameters}
 
 

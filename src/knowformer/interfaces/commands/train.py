@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from knowformer.choices import PresetName
+from knowformer.choices import PresetName, TrackerName
 from knowformer.interfaces.console import JsonOption, err, print_json, print_line, print_note
 from knowformer.training.clock import Clock
 
@@ -114,6 +114,10 @@ def command(
             rich_help_panel=EARLIER,
         ),
     ] = None,
+    track: Annotated[
+        list[TrackerName] | None,
+        typer.Option(help="Log the run there as well; may be given several times."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train a model on a graph, and leave a run folder that the other commands take.
@@ -131,7 +135,9 @@ def command(
     from knowformer.interfaces.progress import TrainingDisplay
     from knowformer.pipeline import train
     from knowformer.runs.folder import holds_run
+    from knowformer.tracking import TRACKERS
 
+    trackers = [TRACKERS[name]() for name in dict.fromkeys(track or [])]
     if resume and run is None and holds_run(Path(str(graph))):
         graph, run = None, Path(str(graph))
     folder = run or Path("runs") / Path(str(graph)).stem
@@ -158,7 +164,7 @@ def command(
                 config=chosen,
                 resume=resume,
                 start_from=start_from,
-                on_event=display,
+                on_event=[display, *trackers],
                 clock=clock,
             )
     except KeyboardInterrupt:

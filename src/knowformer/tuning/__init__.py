@@ -1,0 +1,1 @@
+"""Search of settings: many short runs, judged by their validation facts alone."""

@@ -201,7 +201,9 @@ def test_tails_are_answered_and_known_facts_marked(
         "candidates": 14,
         "known": sum(answer["known"] for answer in answers),
         "probability_kind": "calibrated",
+        "probability_basis": printed["query"]["probability_basis"],
     }
+    assert printed["query"]["probability_basis"]["questions"] > 0
     folder = Path(knowformer.__file__).parent / "data" / "embedded" / "nations"
     facts = set().union(
         *(read_facts(folder / f"{part}.txt") for part in ("train", "valid", "test"))

@@ -152,8 +152,14 @@ class Answerer:
             )
             for place, (head, tail) in enumerate(ends)
         ]
-        kind = engine.calibrator.kind
-        return MissingFacts(name, facts, ranking.num_questions, ranking.num_candidates, kind)
+        return MissingFacts(
+            name,
+            facts,
+            ranking.num_questions,
+            ranking.num_candidates,
+            engine.calibrator.kind,
+            engine.calibrator.basis(name, "tail" if sweep == "heads" else "head"),
+        )
 
     def fingerprint(self) -> str:
         """Returns a checksum of all that answers depend on besides the questions and options."""
@@ -196,6 +202,9 @@ class Answerer:
             )
             for rank, candidate in enumerate(ranking.candidates, start=1)
         ]
+        basis = None
+        if relation is not None:
+            basis = calibrator.basis(relation, "head" if head is None else "tail")
         return Answers(
             head=head,
             relation=relation,
@@ -206,4 +215,5 @@ class Answerer:
             num_known=ranking.num_known,
             probability_kind=calibrator.kind,
             shown_as=f"({', '.join(readable)})" if self.labels else None,
+            probability_basis=basis,
         )

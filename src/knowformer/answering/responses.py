@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from knowformer.answering.results import Answer, Answers, AskedFor, MissingFacts, NoiseSpread
+from knowformer.calibration.calibration import ProbabilityBasis
 from knowformer.calibration.calibrator import ProbabilityKind
 
 
@@ -30,6 +31,8 @@ class AskedQuestion(Response):
     known: int
     probability_kind: ProbabilityKind
     """What the probabilities are: calibrated, or as the model's link function gives them."""
+    probability_basis: ProbabilityBasis | None = None
+    """Questions and facts of this relation and side that the probabilities were fitted on."""
 
 
 class AnswerResponse(Response):
@@ -81,6 +84,7 @@ class AnswersResponse(Response):
                 candidates=answers.num_candidates,
                 known=answers.num_known,
                 probability_kind=answers.probability_kind,
+                **_basis(answers.probability_basis),
             ),
             answers=[AnswerResponse.of(answer, answers.asks_for) for answer in answers.answers],
         )
@@ -93,6 +97,7 @@ class MissingFactsQuestion(Response):
     questions: int
     candidates: int
     probability_kind: ProbabilityKind
+    probability_basis: ProbabilityBasis | None = None
 
 
 class MissingFactResponse(Response):
@@ -124,9 +129,15 @@ class MissingFactsResponse(Response):
                 questions=missing.num_questions,
                 candidates=missing.num_candidates,
                 probability_kind=missing.probability_kind,
+                **_basis(missing.probability_basis),
             ),
             facts=[
                 MissingFactResponse(**{k: v for k, v in fact.items() if v is not None})
                 for fact in facts
             ],
         )
+
+
+def _basis(basis: ProbabilityBasis | None) -> dict[str, ProbabilityBasis]:
+    """Returns the field, or nothing where there is none: optional fields are then left out."""
+    return {} if basis is None else {"probability_basis": basis}

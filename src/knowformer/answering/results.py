@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from knowformer.calibration.calibration import ProbabilityBasis
 from knowformer.calibration.calibrator import ProbabilityKind
 from knowformer.tables import Cell, Column, TableView, Tabular, to_frame
 
@@ -16,6 +17,18 @@ CAPTIONS: dict[ProbabilityKind, str] = {
     "calibrated": "probabilities are calibrated on validation facts",
     "model": "probabilities are the model's own, not calibrated",
 }
+
+
+def describe_probabilities(kind: ProbabilityKind, basis: ProbabilityBasis | None) -> str:
+    """Returns what probabilities are, and what stands behind them for the relation asked."""
+    if basis is None:
+        return CAPTIONS[kind]
+    if basis.is_enough:
+        return f"{CAPTIONS[kind]}, {basis.facts:,} of them of this relation and side"
+    return (
+        f"{CAPTIONS[kind]}, {basis.facts or 'none'} of them of this relation and side: too little "
+        "to tell how well they hold here"
+    )
 
 
 @dataclass(frozen=True)
@@ -63,6 +76,9 @@ class Answers(Tabular):
     probability_kind: ProbabilityKind = "model"
     shown_as: str | None = None
     """The question in readable names, where there are any."""
+    probability_basis: ProbabilityBasis | None = None
+    """What stands behind the probabilities of this relation and side; None where a relation is
+    asked for, and where it was not counted."""
 
     def question(self) -> str:
         """Returns the question as it is written in the literature."""
@@ -115,7 +131,7 @@ class Answers(Tabular):
         notes = [f"{self.num_candidates:,} candidates, {self.num_known:,} of them known facts"]
         if self.asks_for == "relation":
             notes.append("share: of the relations, if one of them holds between the two")
-        notes.append(CAPTIONS[self.probability_kind])
+        notes.append(describe_probabilities(self.probability_kind, self.probability_basis))
         first = self.answers[0] if self.answers else None
         if first and first.typical_rank is not None:
             other = "head" if self.asks_for == "tail" else "tail"
@@ -196,6 +212,8 @@ class MissingFacts(Tabular):
     num_questions: int
     num_candidates: int
     probability_kind: ProbabilityKind
+    probability_basis: ProbabilityBasis | None = None
+    """What stands behind the probabilities of this relation and side, if it was counted."""
 
     def table(self) -> TableView:
         """Returns the facts, most probable first."""
@@ -223,6 +241,6 @@ class MissingFacts(Tabular):
         ]
         caption = (
             f"{self.num_questions:,} questions, {self.num_candidates:,} candidates that are no "
-            f"known facts; {CAPTIONS[self.probability_kind]}"
+            f"known facts; {describe_probabilities(self.probability_kind, self.probability_basis)}"
         )
         return TableView(f"new facts of {self.relation}", columns, rows, caption)

@@ -5,10 +5,10 @@
 
 ``calibration.features`` defines the terms. The last one is Bayes: a question misses as many facts
 in a graph of many entities as in one of few, so before any score is seen, the chance of each falls
-with their number. There is one set of coefficients for all relations, then a curve (a line, or
-steps joined by lines) for each relation and side with enough validation facts, and one for the
-rest. Only the score differs between the candidates of a question, so a calibrated probability never
-changes their order.
+with their number. There is one set of coefficients and one curve (a line, or steps joined by lines)
+for all relations. A relation and side that validation facts say something about moves the log-odds
+of that curve by a line of its own. Only the score differs between the candidates of a question, and
+everything rises with it, so a calibrated probability never changes their order.
 """
 
 from typing import Literal
@@ -21,7 +21,8 @@ from knowformer.calibration.relation_choice import RelationChoice
 from knowformer.graph.inverse import Side
 from knowformer.scoring.link import LinkFunction
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # 1 had a curve for some relations and sides, where there now are lines
+ENOUGH_FACTS = 10  # of a relation and side: its log-odds are then known to about a third
 # Their names in calibration.json, where "crowd" is the logmeanexp of competitors.
 COEFFICIENTS = ("score", "crowd", "none_seen", "log_num_seen", "constant")
 
@@ -31,6 +32,8 @@ EVENT = (
     "all that the data set does not hold is false, and the graph lacks as large a share of its "
     "facts as the validation facts are."
 )
+
+TINY = 1e-12
 
 CurveKind = Literal["line", "steps"]
 
@@ -66,6 +69,40 @@ class Curve(BaseModel):
         return sigmoid(self.slope * log_odds + self.shift)
 
 
+class Line(BaseModel):
+    """How a relation and side moves the log-odds z of the pooled curve; it always rises.
+
+    z + offset + tilt * (z - center)
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    offset: float
+    tilt: float = Field(gt=-1.0)
+    center: float
+
+    def apply(self, probabilities: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+        """Returns the relation's probabilities, given the pooled ones."""
+        z = log_odds_of(probabilities)
+        return sigmoid(z + self.offset + self.tilt * (z - self.center))
+
+
+class ProbabilityBasis(BaseModel):
+    """What stands behind the probabilities of one relation and side."""
+
+    model_config = ConfigDict(frozen=True)
+
+    questions: int
+    """Of the calibration's sample."""
+    facts: int
+    """Validation facts that were missing there."""
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether there were facts enough to notice that the relation differs from the rest."""
+        return self.facts >= ENOUGH_FACTS
+
+
 class FittedOn(BaseModel):
     """What a calibration was made from."""
 
@@ -80,6 +117,9 @@ class FittedOn(BaseModel):
     test_facts_among_candidates: int
     """How many; which they are is never looked at."""
     seed: int
+    relations: dict[str, dict[Side, ProbabilityBasis]] | None = None
+    """By the relation's name and the side that is asked for; None in runs of before they were
+    counted."""
 
 
 class Calibration(BaseModel):
@@ -95,19 +135,32 @@ class Calibration(BaseModel):
     """The model's link function; ``own`` in calibration.json."""
     coefficients: dict[str, float]
     pooled: Curve
-    relations: dict[str, dict[Side, Curve]]
+    lines: dict[str, dict[Side, Line]] = {}
     """By the relation's name and the side that is asked for."""
+    relations: dict[str, dict[Side, Curve]] = {}
+    """Curves instead of the pooled one, in runs of before there were lines."""
     log_loss: dict[str, float]
-    """Per validation candidate, each left out of the fit that it measures: by kind of curve."""
+    """Per validation candidate, each left out of the fit that it measures: by kind of fit."""
     fitted_on: FittedOn
     relation_choice: RelationChoice | None = None
     """How relations between two entities are compared; None in runs of before it was fitted."""
     weights_sha256: str = ""
     """Of the model that it belongs to."""
 
-    def curve(self, relation: str, side: Side) -> Curve:
-        """Returns the curve for a relation and the side that is asked for."""
-        return self.relations.get(relation, {}).get(side, self.pooled)
+    def probabilities(
+        self, log_odds: Float[np.ndarray, " N"], relation: str, side: Side
+    ) -> Float[np.ndarray, " N"]:
+        """Returns the probabilities of candidates for a relation and the side asked for."""
+        values = self.relations.get(relation, {}).get(side, self.pooled).apply(log_odds)
+        line = self.lines.get(relation, {}).get(side)
+        return values if line is None else line.apply(values)
+
+    def basis(self, relation: str, side: Side) -> ProbabilityBasis | None:
+        """Returns what stands behind a relation's probabilities; None if it was not counted."""
+        counted = self.fitted_on.relations
+        if counted is None:
+            return None
+        return counted.get(relation, {}).get(side, ProbabilityBasis(questions=0, facts=0))
 
     def log_odds(
         self,
@@ -140,3 +193,9 @@ def feature_columns(
 def sigmoid(log_odds: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
     """Returns 1 / (1 + exp(-x)) without overflow."""
     return np.exp(-np.logaddexp(0.0, -log_odds))
+
+
+def log_odds_of(probabilities: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+    """Returns log(p / (1 - p)), the inverse of ``sigmoid``, kept finite."""
+    p = np.clip(probabilities, TINY, 1 - TINY)
+    return np.log(p) - np.log1p(-p)

@@ -7,10 +7,10 @@ import numpy as np
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from knowformer.calibration.calibration import Calibration
+from knowformer.calibration.calibration import Calibration, ProbabilityBasis
 from knowformer.calibration.features import QueryFeatures
 from knowformer.calibration.relation_choice import RelationChoice
-from knowformer.graph.inverse import asked_relation
+from knowformer.graph.inverse import Side, asked_relation
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.scoring.link import LinkFunction, log_probabilities
 
@@ -62,6 +62,10 @@ class Calibrator:
         fitted = self._calibration and self._calibration.relation_choice
         return fitted or RelationChoice()
 
+    def basis(self, relation: str, side: Side) -> ProbabilityBasis | None:
+        """Returns what stands behind the probabilities of a relation, if that was counted."""
+        return self._calibration and self._calibration.basis(relation, side)
+
     @property
     def fingerprint(self) -> str:
         """Returns a text that is another one for a calibrator with other probabilities."""
@@ -83,6 +87,8 @@ class Calibrator:
         )
         relations: list[int] = features.relations.tolist()
         asked = [asked_relation(relation, self._relations) for relation in relations]
-        curves = [self._calibration.curve(name, side) for name, side in asked]
-        values = [curve.apply(of_query) for curve, of_query in zip(curves, log_odds, strict=True)]
+        values = [
+            self._calibration.probabilities(of_query, name, side)
+            for of_query, (name, side) in zip(log_odds, asked, strict=True)
+        ]
         return Probabilities(np.array(values).reshape(score.shape), log_odds)

@@ -1,5 +1,9 @@
 """Fit a Calibration to validation candidates; every choice is made by held-out log-loss.
 
+The loss that chooses is that of the candidates whose probability is acted on: the best of each
+question, and those that pooled curves give more than ``ACTED_ON``. All others are nearly certain to
+be false, and so many that they would decide alone.
+
 Where validation and test facts are of one graph, test facts are among the candidates, and which
 they are must not be known here (decision 0006). They count as false although they are true. Only
 their number is used: if validation facts are a random part c of all that is held out, then a true
@@ -11,29 +15,38 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from knowformer.calibration.calibration import (
     COEFFICIENTS,
+    TINY,
     Calibration,
     Curve,
     FittedOn,
+    Line,
+    ProbabilityBasis,
     feature_columns,
+    log_odds_of,
     sigmoid,
 )
 from knowformer.calibration.sample import CalibrationSample, ScoresQueries, sample_candidates
+from knowformer.calibration.shrinkage import Counted, Lines, fit_lines
 from knowformer.data.dataset import Split
 from knowformer.errors import DataError
 from knowformer.graph.inverse import Side, asked_relation
+from knowformer.graph.vocabulary import Vocabulary
 from knowformer.scoring.link import LinkFunction
 
 MIN_FACTS = 20  # true candidates without which nothing is fitted
-MIN_FACTS_OF_RELATION = 50  # without which a relation shares the pooled curve
 FOLDS = 5
-TINY = 1e-12
+ACTED_ON = 0.1  # a probability above which a candidate is worth a look
+# How hard relations are drawn to the pool, in facts: with as many of its own, a relation goes half
+# of the way. From hard to weak, each fit starts from the one before.
+STRENGTHS = (300.0, 100.0, 30.0, 10.0, 3.0)
 
 Column = Float[np.ndarray, " N"]
 Mask = Bool[np.ndarray, " N"]
+Ids = Int[np.ndarray, " N"]
 
 
 @dataclass(frozen=True)
@@ -91,23 +104,26 @@ def fit_calibration(
     )
     if sample.is_true.sum() < MIN_FACTS:
         raise _too_few(int(sample.is_true.sum()))
-    ceiling = len(valid.facts) / (len(valid.facts) + num_test_facts)
-    chosen, losses = _choose_curves(sample, ceiling)
+    return fit_sample(sample, valid, link=link, seed=seed, num_test_facts=num_test_facts)
+
+
+def fit_sample(
+    sample: CalibrationSample, valid: Split, *, link: LinkFunction, seed: int, num_test_facts: int
+) -> Calibration:
+    """Fits a calibration to candidates of a split that are scored already."""
+    names, ceiling = valid.graph.relations, labelled_share(valid, num_test_facts)
+    relations, group = np.unique(sample.relation, return_inverse=True)
+    choice, losses = _choose(sample, group, ceiling)
     coefficients = _fit_coefficients(sample, ceiling)
     log_odds = _log_odds(sample, coefficients)
-    pooled = CURVES[chosen[None]](log_odds, sample, ceiling)
-    relations: dict[str, dict[Side, Curve]] = {}
-    for relation, kind in chosen.items():
-        if relation is not None and kind != "pooled":
-            at = sample.relation == relation
-            curve = CURVES[kind](log_odds[at], sample[at], ceiling)
-            name, side = asked_relation(relation, valid.graph.relations)
-            relations.setdefault(name, {})[side] = curve.of_truth()
+    pooled = CURVES[choice.curve](log_odds, sample, ceiling)
+    p = pooled.curve.apply(log_odds)
+    lines = _fit_all_lines(p, sample, group, len(relations), ceiling).get(choice.strength)
     return Calibration(
         link=link,
         coefficients=dict(zip(COEFFICIENTS, coefficients.tolist(), strict=True)),
         pooled=pooled.of_truth(),
-        relations=relations,
+        lines={} if lines is None else _named(lines, relations, names, ceiling),
         log_loss=losses,
         fitted_on=FittedOn(
             facts=int(sample.is_true.sum()),
@@ -116,8 +132,14 @@ def fit_calibration(
             sampled_from=round(float(sample.weight[sample.place == 0].sum())),
             test_facts_among_candidates=num_test_facts,
             seed=seed,
+            relations=_count_relations(sample, names),
         ),
     )
+
+
+def labelled_share(valid: Split, num_test_facts: int) -> float:
+    """Returns the share c of what is held out that is labelled true."""
+    return len(valid.facts) / (len(valid.facts) + num_test_facts)
 
 
 def _too_few(number: int) -> DataError:
@@ -127,51 +149,110 @@ def _too_few(number: int) -> DataError:
     )
 
 
-def _choose_curves(
-    sample: CalibrationSample, ceiling: float
-) -> tuple[dict[int | None, str], dict[str, float]]:
-    """Returns the kind of curve for each relation with enough facts, and for the rest (None).
+@dataclass(frozen=True)
+class _Choice:
+    """What a calibration is made of: a kind of curve, and how hard relations are drawn to it."""
 
-    Also the held-out log-loss per candidate, of the pooled curves and of what was chosen.
+    curve: str
+    strength: float | None
+    """None: relations have no lines of their own."""
+
+    def __str__(self) -> str:
+        return f"pooled {self.curve}" + (f", strength {self.strength:g}" if self.strength else "")
+
+
+def _choose(
+    sample: CalibrationSample, group: Ids, ceiling: float
+) -> tuple[_Choice, dict[str, float]]:
+    """Returns the simplest choice that is not clearly worse than the best (decision 0011).
+
+    Clearly is by more than a standard error, over questions, of the loss among candidates that are
+    acted on. A line is simpler than steps, and relations nearer to the pool than further off.
+    Also the held-out log-loss per candidate, over all: of pooled curves and of what was chosen.
     """
-    relations, counts = np.unique(sample.relation[sample.is_true], return_counts=True)
-    enough: list[int] = [
-        relation
-        for relation in relations[counts >= MIN_FACTS_OF_RELATION].tolist()
-        # A query is in one fold with all of its candidates: a single one leaves none to fit on.
-        if len(np.unique(sample.query[sample.relation == relation] % FOLDS)) > 1
-    ]
-    groups = {None: np.ones(len(sample), dtype=bool)}
-    groups |= {relation: sample.relation == relation for relation in enough}
-    losses = _held_out_losses(sample, groups, ceiling)
-    pooled_kind = min(CURVES, key=lambda kind: losses[None, kind].sum())
-    chosen: dict[int | None, str] = {None: pooled_kind}
-    final = losses[None, pooled_kind].copy()
-    for relation in enough:
-        at = groups[relation]
-        options = {kind: losses[relation, kind][at] for kind in CURVES}
-        options["pooled"] = losses[None, pooled_kind][at]
-        chosen[relation] = min(options, key=lambda kind: options[kind].sum())
-        final[at] = options[chosen[relation]]
+    held_out = _held_out(sample, group, ceiling)
+    pooled = [held_out[_Choice(curve, None)] for curve in CURVES]
+    acted_on = (sample.place == 0) | (np.max(pooled, axis=0) > ACTED_ON * ceiling)
+    losses = {choice: _log_loss(labelled, sample) for choice, labelled in held_out.items()}
+    best = min(losses, key=lambda choice: losses[choice][acted_on].sum())
+
+    def is_close(choice: _Choice) -> bool:
+        worse = np.bincount(sample.query, acted_on * (losses[choice] - losses[best]))
+        return bool(worse.sum() <= np.sqrt(len(worse)) * worse.std())
+
+    chosen = next(choice for choice in losses if is_close(choice))
     total = sample.weight.sum()
-    summary = {f"pooled {kind}": float(losses[None, kind].sum() / total) for kind in CURVES}
-    return chosen, {**summary, "chosen": float(final.sum() / total)}
+    shown = {str(c): float(losses[c].sum() / total) for c in losses if c.strength is None}
+    return chosen, {**shown, "chosen": float(losses[chosen].sum() / total)}
 
 
-def _held_out_losses(
-    sample: CalibrationSample, groups: dict[int | None, Mask], ceiling: float
-) -> dict[tuple[int | None, str], Column]:
-    """Returns the loss of every candidate, by group and curve, under a fit without its question."""
-    losses = {(group, kind): np.zeros(len(sample)) for group in groups for kind in CURVES}
-    fold = sample.query % FOLDS
+def _held_out(sample: CalibrationSample, group: Ids, ceiling: float) -> dict[_Choice, Column]:
+    """Returns P(label) of every candidate by every choice, under a fit without its question.
+
+    The simpler choices come first.
+    """
+    found = {
+        _Choice(curve, strength): np.zeros(len(sample))
+        for curve in CURVES
+        for strength in (None, *STRENGTHS)
+    }
+    fold, num_groups = sample.query % FOLDS, int(group.max()) + 1
     for number in range(FOLDS):
-        fitted, left_out = fold != number, fold == number
-        log_odds = _log_odds(sample, _fit_coefficients(sample[fitted], ceiling))
-        for (group, kind), loss in losses.items():
-            fit_at, out_at = fitted & groups[group], left_out & groups[group]
-            curve = CURVES[kind](log_odds[fit_at], sample[fit_at], ceiling)
-            loss[out_at] = _log_loss(curve.apply(log_odds[out_at]), sample[out_at])
-    return losses
+        fitted, out = fold != number, fold == number
+        part = sample[fitted]
+        log_odds = _log_odds(sample, _fit_coefficients(part, ceiling))
+        for kind, fit in CURVES.items():
+            pooled = fit(log_odds[fitted], part, ceiling).curve.apply(log_odds)
+            found[_Choice(kind, None)][out] = ceiling * pooled[out]
+            z = log_odds_of(pooled[out])
+            every = _fit_all_lines(pooled[fitted], part, group[fitted], num_groups, ceiling)
+            for strength, lines in every.items():
+                labelled = ceiling * sigmoid(lines.apply(z, group[out]))
+                found[_Choice(kind, strength)][out] = labelled
+    return found
+
+
+def _fit_all_lines(
+    pooled: Column, sample: CalibrationSample, group: Ids, num_groups: int, ceiling: float
+) -> dict[float | None, Lines]:
+    """Fits the lines of relations at every strength."""
+    counted = Counted.of(log_odds_of(pooled), group, sample.is_true, sample.weight, num_groups)
+    # Weights make the sample stand for the whole; what it tells is what it holds.
+    facts_stand_for = float(np.mean(sample.weight[sample.is_true]))
+    found: dict[float | None, Lines] = {}
+    lines: Lines | None = None
+    for strength in STRENGTHS:
+        lines = fit_lines(counted, ceiling, strength=strength * facts_stand_for, start=lines)
+        found[strength] = lines
+    return found
+
+
+def _named(
+    lines: Lines, relations: Ids, names: Vocabulary, ceiling: float
+) -> dict[str, dict[Side, Line]]:
+    """Returns lines by name and side, for log-odds of truth: the label's, and log(ceiling) more."""
+    found: dict[str, dict[Side, Line]] = {}
+    for number, relation in enumerate(relations.tolist()):
+        name, side = asked_relation(relation, names)
+        found.setdefault(name, {})[side] = Line(
+            offset=float(lines.offset[number]),
+            tilt=float(lines.tilt[number]),
+            center=lines.center + float(np.log(ceiling)),
+        )
+    return found
+
+
+def _count_relations(
+    sample: CalibrationSample, names: Vocabulary
+) -> dict[str, dict[Side, ProbabilityBasis]]:
+    found: dict[str, dict[Side, ProbabilityBasis]] = {}
+    for relation in np.unique(sample.relation).tolist():
+        at = sample.relation == relation
+        name, side = asked_relation(relation, names)
+        found.setdefault(name, {})[side] = ProbabilityBasis(
+            questions=len(np.unique(sample.query[at])), facts=int(sample.is_true[at].sum())
+        )
+    return found
 
 
 def _log_loss(labelled: Column, sample: CalibrationSample) -> Column:

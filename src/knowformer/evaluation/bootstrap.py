@@ -1,4 +1,4 @@
-"""Percentile bootstrap: how far a mean may be from that of other samples of the same kind."""
+"""Percentile bootstrap: how far a figure may be from that of other samples of the same kind."""
 
 from collections.abc import Sequence
 
@@ -19,6 +19,25 @@ def bootstrap_interval(
     random = np.random.default_rng(derive_seed(seed, "bootstrap"))
     size = len(sample)
     means = [sample[random.integers(size, size=size)].mean() for _ in range(NUM_RESAMPLES)]
+    return percentile_interval(means)
+
+
+def bootstrap_counts(size: int, *, seed: int) -> npt.NDArray[np.float64]:
+    """Returns how often each of ``size`` cases is in each resample, a resample a row.
+
+    A row times a column of sums is the sum over the resample: for figures that are no means.
+    """
+    random = np.random.default_rng(derive_seed(seed, "bootstrap"))
+    drawn = random.integers(size, size=(NUM_RESAMPLES, size))
+    cells = (drawn + size * np.arange(NUM_RESAMPLES)[:, None]).ravel()
+    counts = np.bincount(cells, minlength=NUM_RESAMPLES * size).astype(np.float64)
+    return counts.reshape(NUM_RESAMPLES, size)
+
+
+def percentile_interval(
+    resampled: Sequence[float] | npt.NDArray[np.float64],
+) -> tuple[float, float]:
+    """Returns the interval that holds ``CONFIDENCE`` of what resamples gave."""
     tail = 50 * (1 - CONFIDENCE)
-    low, high = np.percentile(means, [tail, 100 - tail])
+    low, high = np.percentile(resampled, [tail, 100 - tail])
     return float(low), float(high)

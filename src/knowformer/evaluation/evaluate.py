@@ -10,7 +10,6 @@ from torch import Tensor
 
 from knowformer.calibration.calibration import Calibration
 from knowformer.calibration.calibrator import Calibrator
-from knowformer.calibration.reliability import CalibrationReport, measure_calibration
 from knowformer.data.dataset import Dataset, Split
 from knowformer.evaluation.baselines.comparison import compare
 from knowformer.evaluation.baselines.ranking import rank_baselines
@@ -19,6 +18,7 @@ from knowformer.evaluation.metrics import rank_metrics
 from knowformer.evaluation.ranked_facts import RankedFacts
 from knowformer.evaluation.ranks import Ranks, filtered_ranks
 from knowformer.evaluation.relation_ranks import rank_relations
+from knowformer.evaluation.reliability import CalibrationReport, measure_calibration
 from knowformer.evaluation.report import (
     EvaluationProtocol,
     EvaluationReport,

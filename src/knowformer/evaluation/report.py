@@ -4,7 +4,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, InstanceOf
 
-from knowformer.calibration.reliability import CalibrationReport
 from knowformer.errors import KnowformerError
 from knowformer.evaluation.baselines.comparison import BaselineReports, unbeaten
 from knowformer.evaluation.baselines.ranking import BASELINES
@@ -12,6 +11,7 @@ from knowformer.evaluation.by_relation import RelationMetrics
 from knowformer.evaluation.metrics import HITS_AT, Metrics, rank_metrics
 from knowformer.evaluation.ranked_facts import RankedFacts
 from knowformer.evaluation.ranks import TIE_POLICIES, Ranks, TiePolicy
+from knowformer.evaluation.reliability import CalibrationReport
 from knowformer.tables import Cell, Column, TableView, Tabular
 from knowformer.views.settings import ViewSettings
 
@@ -153,11 +153,7 @@ class EvaluationReport(Tabular, BaseModel):
             auroc, precision = (self.link_prediction[n] for n in ("auroc", "average_precision"))
             notes.append(f"AUROC {auroc:.3f}, average precision {precision:.3f}")
         if self.calibration:
-            error = self.calibration.expected_calibration_error
-            notes.append(
-                f"expected calibration error {error.after:.4f} (the model's own probabilities: "
-                f"{error.before:.4f})"
-            )
+            notes += [f"calibration {phrase}" for phrase in self.calibration.headline()]
         notes += [protocol.setting, protocol.filter, protocol.selection, f"{self.seconds:.1f} s"]
         return "; ".join(notes)
 

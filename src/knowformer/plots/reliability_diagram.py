@@ -3,7 +3,7 @@
 from math import log10
 from pathlib import Path
 
-from knowformer.calibration.reliability import CalibrationReport, ReliabilityBin
+from knowformer.evaluation.reliability import CalibrationReport, ReliabilityBin
 from knowformer.plots.palette import BLUE, GREY, ORANGE
 from knowformer.storage.atomic_files import atomic_path
 
@@ -14,22 +14,22 @@ def draw_reliability(report: CalibrationReport, path: Path, *, title: str) -> No
     """Draws both reliabilities; marks grow with the candidates of a bin, bars are intervals."""
     from matplotlib.figure import Figure  # heavy, and an extra: loaded only to draw
 
-    figure = Figure(figsize=(8.4, 4.4), layout="constrained")
+    figure = Figure(figsize=(8.4, 4.7), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
-    error = report.expected_calibration_error
     panels = (
-        ("the model's own", report.reliability_before, error.before, GREY),
-        ("calibrated", report.reliability_after, error.after, BLUE),
+        ("the model's own", report.reliability_before, report.headline("before"), GREY),
+        ("calibrated", report.reliability_after, report.headline("after"), BLUE),
     )
-    for axis, (name, bins, figure_of_error, color) in zip(axes, panels, strict=True):
+    for axis, (name, bins, headline, color) in zip(axes, panels, strict=True):
         axis.plot([0, 1], [0, 1], color=ORANGE, linewidth=1, linestyle="--")
+        axis.axvline(report.above_probability, color=GREY, linewidth=0.8, linestyle=":")
         mean = [b.mean_probability for b in bins]
         true = [b.share_true for b in bins]
         for each in bins:
             if each.low is not None and each.high is not None:
                 axis.vlines(each.mean_probability, each.low, each.high, color=color, alpha=0.6)
         axis.scatter(mean, true, s=[_area(b) for b in bins], color=color, alpha=0.9, zorder=3)
-        axis.set_title(f"{name}: error {figure_of_error:.4f}", loc="left", fontsize=10)
+        axis.set_title("\n".join([name, *headline]), loc="left", fontsize=7)
         axis.set_xlabel("mean probability of a bin")
         axis.set_xlim(-0.03, 1.03)
         axis.set_ylim(-0.03, 1.03)

@@ -2,7 +2,9 @@
 
 from knowformer.answering.responses import AnswersResponse, MissingFactsResponse
 from knowformer.answering.results import Answer, Answers, MissingFact, MissingFacts, NoiseSpread
+from knowformer.calibration.calibration import ProbabilityBasis
 
+BASIS = ProbabilityBasis(questions=7, facts=4)
 SPREAD = NoiseSpread(2, 0.5, 0.1, 0.3, 0.2, 1.0)
 
 
@@ -38,13 +40,16 @@ def test_a_relation_is_called_one_and_labels_and_spread_come_last():
 
 def test_missing_facts_say_what_was_asked():
     fact = MissingFact("h", "r", "t", 1, 0.5, 0.25, tail_label="Tea")
-    content = MissingFactsResponse.of(MissingFacts("r", [fact], 3, 20, "calibrated")).content()
+    content = MissingFactsResponse.of(
+        MissingFacts("r", [fact], 3, 20, "calibrated", BASIS)
+    ).content()
     assert content == {
         "query": {
             "all_missing": "r",
             "questions": 3,
             "candidates": 20,
             "probability_kind": "calibrated",
+            "probability_basis": {"questions": 7, "facts": 4},
         },
         "facts": [
             {

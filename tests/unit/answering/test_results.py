@@ -1,6 +1,9 @@
 """Results as people and programs see them."""
 
+from dataclasses import replace
+
 from knowformer.answering.results import Answer, Answers, AnswerStream, MissingFact, MissingFacts
+from knowformer.calibration.calibration import ProbabilityBasis
 
 BEST = Answer("x", 1, 2.0, 0.99999, known=True)
 ANSWERS = Answers("h", "r", None, "tail", [BEST], num_candidates=1234, num_known=1)
@@ -19,6 +22,14 @@ def test_a_table_says_what_its_probabilities_are():
     assert "1,234 candidates, 1 of them known facts" in text
     assert "not calibrated" in text
     assert "label" not in text
+
+
+def test_a_table_says_how_many_facts_stand_behind_its_probabilities():
+    for facts, words in ((0, "none of them"), (9, "too little to tell"), (10, "10 of them")):
+        basis = ProbabilityBasis(questions=12, facts=facts)
+        behind = replace(ANSWERS, probability_kind="calibrated", probability_basis=basis)
+        assert words in " ".join(str(behind).split())
+    assert "too little" not in str(behind)
 
 
 def test_labels_take_the_place_of_ids_where_people_read():

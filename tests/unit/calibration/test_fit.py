@@ -14,12 +14,12 @@ from knowformer.calibration.fit import (
     fit_logistic,
     pool_adjacent_violators,
 )
-from knowformer.calibration.reliability import measure_calibration
 from knowformer.data.dataset import Split
 from knowformer.errors import DataError
+from knowformer.evaluation.reliability import measure_calibration
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.queries.scores import Scores
-from tests.unit.calibration.conftest import NUM_ENTITIES, World
+from tests.unit.calibration.conftest import NUM_RELATIONS, World
 
 
 def test_forgetting_that_test_facts_are_among_the_candidates_makes_probabilities_too_low(
@@ -32,20 +32,36 @@ def test_forgetting_that_test_facts_are_among_the_candidates_makes_probabilities
         for one in (right, wrong)
     ]
     assert errors[0] < errors[1]
-    odds = right.log_odds(np.array([3.0]), np.array([1.0]), np.array([5]), np.array([80.0]))
-    assert right.pooled.apply(odds) > wrong.pooled.apply(odds)
+    candidate = (np.array([3.0]), np.array([1.0]), np.array([5]), np.array([80.0]))
+    high, low = (
+        one.probabilities(one.log_odds(*candidate), "r0", "tail") for one in (right, wrong)
+    )
+    assert high > low
 
 
-def test_a_relation_with_one_question_shares_the_pooled_curve():
-    world = World(0)
-    everyone = torch.arange(NUM_ENTITIES)
-    to_one = torch.stack([everyone, torch.ones_like(everyone), torch.zeros_like(everyone)], 1)
-    world.valid = torch.cat([world.valid[world.valid[:, 1] == 0], to_one[: NUM_ENTITIES - 10]])
-    world.train = torch.cat([world.train[world.train[:, 1] == 0], to_one[NUM_ENTITIES - 10 :]])
-    world.graph = KnowledgeGraph(world.graph.entities, world.graph.relations, world.train)
-    calibration = world.calibration(num_test_facts=0)
-    assert "head" not in calibration.relations.get("r1", {})
-    assert calibration.curve("r1", "head") == calibration.pooled
+def test_a_relation_that_differs_has_a_line_and_one_without_facts_stays_with_the_pool():
+    class Scaled(World):
+        def score(self, heads: Tensor, relations: Tensor) -> Scores:
+            # The same facts behind scores on another scale for one relation.
+            scale = torch.where(relations % NUM_RELATIONS == 1, 0.3, 1.0)
+            return Scores.of_all(super().score(heads, relations).table * scale[:, None])
+
+    scaled = Scaled(0)
+    calibration = scaled.calibration(num_test_facts=len(scaled.test))
+    lines = calibration.lines
+    for side in ("head", "tail"):
+        assert lines["r1"][side].tilt > lines["r0"][side].tilt + 0.3
+    report = measure_calibration(scaled, scaled.split("test"), calibration, seed=0)
+    pooled = calibration.model_copy(update={"lines": {}})
+    without = measure_calibration(scaled, scaled.split("test"), pooled, seed=0)
+    assert report.log_loss.after < 0.95 * without.log_loss.after
+
+    scaled.valid = scaled.valid[scaled.valid[:, 1] == 0]
+    scaled.train = scaled.train[scaled.train[:, 1] == 0]
+    scaled.graph = KnowledgeGraph(scaled.graph.entities, scaled.graph.relations, scaled.train)
+    alone = scaled.calibration(num_test_facts=0)
+    odds = np.linspace(-6, 6, 5)
+    assert np.array_equal(alone.probabilities(odds, "r1", "tail"), alone.pooled.apply(odds))
 
 
 def test_scores_that_say_nothing_count_for_nothing():

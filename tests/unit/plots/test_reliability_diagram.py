@@ -3,12 +3,27 @@ from pathlib import Path
 
 import pytest
 
-from knowformer.calibration.reliability import BeforeAfter, CalibrationReport, ReliabilityBin
+from knowformer.evaluation.reliability import (
+    Agreement,
+    AgreementBeforeAfter,
+    CalibrationReport,
+    ReliabilityBin,
+)
 from knowformer.plots.learning_curve import can_draw
 from knowformer.plots.palette import BLUE, GREY, ORANGE
 from knowformer.plots.reliability_diagram import draw_reliability
 
 pytestmark = pytest.mark.skipif(not can_draw(), reason="matplotlib is not installed")
+
+
+FEW = Agreement(num_candidates=7, num_questions=5, effective_candidates=6.5, is_enough=False)
+MANY = FEW.model_copy(
+    update={
+        "num_candidates": 812,
+        "expected_calibration_error": 0.07,
+        **{"mean_probability": 0.22, "share_true": 0.15, "share_low": 0.13, "share_high": 0.18},
+    }
+)
 
 
 def bin_at(probability: float, **interval: float) -> ReliabilityBin:
@@ -20,7 +35,8 @@ def bin_at(probability: float, **interval: float) -> ReliabilityBin:
 def report(*bins: ReliabilityBin) -> CalibrationReport:
     return CalibrationReport.model_construct(
         candidates="the best of each",
-        expected_calibration_error=BeforeAfter(before=0.25, after=0.01),
+        above=AgreementBeforeAfter(before=FEW, after=MANY),
+        best=AgreementBeforeAfter(before=MANY, after=MANY),
         reliability_before=list(bins),
         reliability_after=list(bins),
     )
@@ -37,6 +53,11 @@ def test_both_panels_are_drawn_in_the_palettes_colours(tmp_path: Path) -> None:
     drawn = draw(tmp_path / "r.svg", bin_at(0.2, low=0.1, high=0.9), bin_at(0.8))
     assert all(colour in drawn for colour in (BLUE, GREY, ORANGE))
     assert [path.name for path in tmp_path.iterdir()] == ["r.svg"]
+    assert report().headline("before")[0] == "above 0.1: too few candidates to tell (7)"
+    assert report().headline()[0] == (
+        "above 0.1: error 0.070, mean p 0.220, true 0.150 (0.130 to 0.180), 812 candidates"
+    )
+    assert all(f"<!-- {phrase} -->" in drawn for phrase in report().headline("before"))
 
 
 def test_an_interval_is_a_line_more_and_none_is_no_error(tmp_path: Path) -> None:

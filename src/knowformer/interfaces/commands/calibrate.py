@@ -26,12 +26,12 @@ def command(run: RunArgument, threads: ThreadsOption = 0, as_json: JsonOption = 
         print_json(calibration.model_dump(mode="json", by_alias=True))
         return
     fitted, loss = calibration.fitted_on, calibration.log_loss
-    own_curves = sum(map(len, calibration.relations.values()))
+    lines = sum(map(len, calibration.lines.values()))
     print_line(
         f"Fitted on {fitted.facts:,} facts in {fitted.questions:,} of {fitted.sampled_from:,} "
-        f"questions; held-out log-loss {loss['chosen']:.6f} a candidate; {own_curves} relations "
-        f"and sides have a curve of their own, the rest share one of kind "
-        f"'{calibration.pooled.kind}'."
+        f"questions; held-out log-loss {loss['chosen']:.6f} a candidate; all relations share a "
+        f"curve of kind '{calibration.pooled.kind}', and {lines} relations and sides move it, each "
+        "as far as its facts go."
     )
     print_line(f"Written: {run / 'calibration.json'}")
     print_line(f"How well they hold on facts that were not fitted: knowformer evaluate {run}")

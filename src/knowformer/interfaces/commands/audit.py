@@ -22,11 +22,10 @@ def command(
 ) -> None:
     """Look a data set over: counts, relations, leaks, unseen entities, and what to do."""
     from knowformer.audit.audit import audit
-    from knowformer.data.dataset import load_dataset
     from knowformer.interfaces.render.audit import render_audit
 
     with err.status("looking the data set over"):
-        report = audit(load_dataset(graph, seed=seed))
+        report = audit(graph, seed=seed)
     if as_json:
         print_json(report.model_dump(mode="json"))
     else:

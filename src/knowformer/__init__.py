@@ -36,9 +36,14 @@ if TYPE_CHECKING:
     from knowformer.explanation.explanation import Explanation
     from knowformer.graph.knowledge_graph import KnowledgeGraph
     from knowformer.model.config import ModelConfig
+    from knowformer.model.knowformer import KnowFormer
     from knowformer.pipeline import train
+    from knowformer.queries.query import QueryBatch
+    from knowformer.queries.scores import Scores
     from knowformer.reasoner import Reasoner
     from knowformer.training.config import RunConfig, TrainingConfig
+    from knowformer.training.sampling.batches import TrainingBatches
+    from knowformer.training.scores import score_queries
     from knowformer.training.stopping import StopTraining
     from knowformer.tuning.tune import tune
 
@@ -52,18 +57,23 @@ __all__ = [
     "Dataset",
     "Explanation",
     "FaithfulnessReport",
+    "KnowFormer",
     "KnowformerError",
     "KnowledgeGraph",
     "MissingFact",
     "MissingFacts",
     "ModelConfig",
     "NoiseSpread",
+    "QueryBatch",
     "Reasoner",
     "RunConfig",
+    "Scores",
     "StopTraining",
+    "TrainingBatches",
     "TrainingConfig",
     "evaluate",
     "load_dataset",
+    "score_queries",
     "train",
     "tune",
 ]
@@ -76,18 +86,23 @@ _MODULES = {
     "Dataset": "knowformer.data.dataset",
     "Explanation": "knowformer.explanation.explanation",
     "FaithfulnessReport": "knowformer.explanation.check.faithfulness_report",
+    "KnowFormer": "knowformer.model.knowformer",
     "KnowformerError": "knowformer.errors",
     "KnowledgeGraph": "knowformer.graph.knowledge_graph",
     "MissingFact": "knowformer.answering.results",
     "MissingFacts": "knowformer.answering.results",
     "ModelConfig": "knowformer.model.config",
     "NoiseSpread": "knowformer.answering.results",
+    "QueryBatch": "knowformer.queries.query",
     "Reasoner": "knowformer.reasoner",
     "RunConfig": "knowformer.training.config",
     "StopTraining": "knowformer.training.stopping",
+    "Scores": "knowformer.queries.scores",
+    "TrainingBatches": "knowformer.training.sampling.batches",
     "TrainingConfig": "knowformer.training.config",
     "evaluate": "knowformer.evaluation.evaluate",
     "load_dataset": "knowformer.data.dataset",
+    "score_queries": "knowformer.training.scores",
     "train": "knowformer.pipeline",
     "tune": "knowformer.tuning.tune",
 }

@@ -1,7 +1,7 @@
 """``train``: makes a run folder, or goes on with one, and returns a reasoner on it."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,15 @@ from knowformer.calibration.calibrate import calibrate_model
 from knowformer.calibration.calibration import Calibration
 from knowformer.calibration.relation_fit import num_relation_questions
 from knowformer.calibration.sample import MIN_QUERIES, num_questions
-from knowformer.data.dataset import Dataset, TrainingSplits, catalogue_name, load_dataset
+from knowformer.data.dataset import (
+    Dataset,
+    GraphSource,
+    TrainingSplits,
+    catalogue_name,
+    load_dataset,
+)
 from knowformer.data.holdout import hold_out
-from knowformer.errors import BundleError, DataError
+from knowformer.errors import BundleError, ConfigError, DataError
 from knowformer.evaluation.baselines.comparison import compare
 from knowformer.evaluation.baselines.ranking import Baseline, rank_baselines
 from knowformer.evaluation.ranks import Ranks
@@ -60,9 +66,10 @@ _logger = logging.getLogger(__name__)
 
 
 def train(
-    graph: str | Path | Dataset | None,
+    graph: GraphSource | None,
     out: str | Path,
     *,
+    settings: Mapping[str, Any] | None = None,
     config: RunConfig | None = None,
     resume: bool = False,
     start_from: str | Path | None = None,
@@ -74,10 +81,13 @@ def train(
     """Trains a model and leaves a run folder behind.
 
     Args:
-        graph: a catalogue name, a folder, a triples file, or a data set already loaded; may be None
-            when resuming, as the run folder has all facts.
+        graph: a catalogue name, a folder, a triples file, or a graph or a data set already loaded;
+            what has no splits is split by the seed. May be None when resuming, as the run folder
+            has all facts.
         out: the run folder.
-        config: the settings; by default those recommended for the graph.
+        settings: values by dotted name, such as ``{"model.hidden_dim": 64}``; what is not named is
+            as recommended for the graph or by default, or as the run that goes on has it.
+        config: all settings, complete, in place of ``settings``.
         resume: go on with the run in ``out`` if there is one. Its settings must be the same, but
             for limits: a finished run that is given more epochs or minutes in all is trained
             further, with a schedule of its own for what is added.
@@ -97,6 +107,12 @@ def train(
     tell(work_event("reading"))
     resume = resume and holds_run(folder)
     source = None if start_from is None else Path(start_from)
+    if settings is not None:
+        if config is not None:
+            raise ConfigError("Expected `settings` or `config`, got both. Leave one of them out.")
+        stored = load_config(folder).model_dump(mode="json") if resume else None
+        defaults = stored or starting_settings(graph, source)
+        config = build_config(defaults=defaults, settings=settings)
     started = None if resume else _start(folder, graph, config, source)
     with sole_trainer(folder):
         config, dataset = started or _go_on(folder, graph, config)
@@ -124,15 +140,15 @@ def _tell_all(callbacks: Sequence[OnEvent], stop: StopRequest) -> OnEvent:
 
 
 def _start(
-    folder: Path, graph: str | Path | Dataset | None, config: RunConfig | None, source: Path | None
+    folder: Path, graph: GraphSource | None, config: RunConfig | None, source: Path | None
 ) -> tuple[RunConfig, Dataset]:
     """Reads a graph and makes a run folder; returns the settings, complete, and the data set."""
     if graph is None:
         raise BundleError(
             f"Expected a run to go on with in {folder}, found none. Name a graph to train on."
         )
-    config = config or recommended_config(graph, source)
-    dataset = graph if isinstance(graph, Dataset) else load_dataset(graph, seed=config.seed)
+    config = config or build_config(defaults=starting_settings(graph, source))
+    dataset = load_dataset(graph, seed=config.seed)
     config = complete(config, dataset.for_training())
     initial = None
     if source is not None:
@@ -142,7 +158,7 @@ def _start(
 
 
 def _go_on(
-    folder: Path, graph: str | Path | Dataset | None, config: RunConfig | None
+    folder: Path, graph: GraphSource | None, config: RunConfig | None
 ) -> tuple[RunConfig, Dataset]:
     """Reads a run folder; returns the settings to go on with, and the data set."""
     dataset = load_run_dataset(folder)
@@ -304,19 +320,18 @@ def _draw_curve(folder: Path, *, title: str) -> None:
         draw_learning_curve(events, folder / "learning_curve.png", title=title)
 
 
-def recommended_config(graph: str | Path | Dataset, start_from: Path | None = None) -> RunConfig:
-    """Returns the settings of a run that was given none."""
-    settings = recommended_settings(None if isinstance(graph, Dataset) else catalogue_name(graph))
+def starting_settings(graph: GraphSource | None, start_from: Path | None = None) -> dict[str, Any]:
+    """Returns the settings recommended for a graph, and those of the run to start from."""
+    settings = recommended_settings(None if graph is None else catalogue_name(graph))
     if start_from is not None:
         merge_settings(settings, inherited_settings(start_from))
-    return build_config(defaults=settings)
+    return settings
 
 
-def _check_same_graph(folder: Path, stored: Dataset, graph: str | Path | Dataset | None) -> None:
+def _check_same_graph(folder: Path, stored: Dataset, graph: GraphSource | None) -> None:
     if graph is None:
         return
-    seed = load_config(folder).seed
-    given = graph if isinstance(graph, Dataset) else load_dataset(graph, seed=seed)
+    given = load_dataset(graph, seed=load_config(folder).seed)
     if not given.same_as(stored):
         raise BundleError(
             f"Expected the facts that {folder} was started with ({stored.name}), got others "

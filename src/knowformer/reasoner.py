@@ -1,6 +1,5 @@
 """Reasoner: load, answer, explain, evaluate; the one facade behind every interface."""
 
-import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
@@ -11,7 +10,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from knowformer.answering.answerer import Answerer
+from knowformer.answering.answerer import Answerer, NamesOrIds
 from knowformer.answering.batch_job import BatchSummary, answer_file
 from knowformer.answering.candidates import HowToAnswer, Names
 from knowformer.answering.questions import Question, question_parts
@@ -19,15 +18,10 @@ from knowformer.answering.results import Answers, AnswerStream, MissingFacts
 from knowformer.calibration.calibrate import calibrate_model
 from knowformer.calibration.calibration import Calibration
 from knowformer.calibration.calibrator import Calibrator
-from knowformer.choices import NUM_PATHS, NUM_PROTOTYPES, AsksFor, FactsFrom, Sweep
-from knowformer.data.dataset import (
-    GraphSource,
-    load_dataset,
-    load_graph,
-    load_labels,
-)
+from knowformer.choices import NUM_PATHS, NUM_PROTOTYPES, AsksFor, Sweep
+from knowformer.data.dataset import Dataset, GraphSource, load_dataset
 from knowformer.data.holdout import sample_facts
-from knowformer.data.labels import Labels, read_label_file
+from knowformer.data.labels import Labels
 from knowformer.errors import ConfigError
 from knowformer.evaluation.evaluate import Progress, evaluate, rank_split
 from knowformer.evaluation.report import EvaluationReport
@@ -39,20 +33,15 @@ from knowformer.explanation.explanation import Explanation
 from knowformer.explanation.find.evidence import EvidenceFinder
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.queries.known_answers import KnownAnswers
-from knowformer.runs.folder import (
-    Bundle,
-    load_bundle,
-    save_calibration,
-)
-from knowformer.scoring.link import LinkFunction
+from knowformer.queries.scores import Scores
+from knowformer.runs.bound_run import BoundRun
+from knowformer.runs.folder import Bundle, save_calibration
 from knowformer.scoring.scorer import Scorer
 from knowformer.seeding import generator
 
-_logger = logging.getLogger(__name__)
 
-
-class Reasoner:
-    """A trained model with a graph to answer on."""
+class Reasoner(BoundRun):
+    """A trained model with a graph to answer on; ``from_pretrained`` loads one."""
 
     def __init__(
         self,
@@ -63,108 +52,20 @@ class Reasoner:
         labels: Labels | None = None,
         threads: int = 0,
     ) -> None:
-        """Binds a loaded run to a graph; use ``from_pretrained``.
-
-        Args:
-            bundle: the run.
-            graph: its facts are what the model sees; its relations are the model's.
-            known_facts: facts that are marked as known; those of the graph if not given.
-            labels: readable names.
-            threads: CPU threads; 0 takes all cores.
-        """
-        self.config = bundle.config
-        self.dataset = bundle.dataset
-        self.model = bundle.model
-        self.folder = bundle.folder
-        self.link: LinkFunction = bundle.link
-        self.calibration = bundle.calibration
-        self.graph = graph
-        self.labels = labels or Labels()
-        self._threads = threads
-        known = KnownAnswers.of(graph)
+        super().__init__(bundle, graph, known_facts, labels=labels, threads=threads)
+        self._known = KnownAnswers.of(graph)
         if known_facts is not None:
             sizes = {"num_entities": len(graph.entities), "num_relations": len(graph.relations)}
-            known = KnownAnswers(known_facts, **sizes)
-        self._known = known
+            self._known = KnownAnswers(known_facts, **sizes)
         self._answerer = Answerer(
             bundle.model,
             graph,
-            known=known,
+            known=self._known,
             calibrator=Calibrator(bundle.calibration, bundle.link, graph.relations),
             labels=self.labels,
             seed=bundle.config.seed,
             threads=threads,
         )
-
-    def __repr__(self) -> str:
-        graph = self.graph
-        return (
-            f"Reasoner(run {str(self.folder)!r}, trained on {self.dataset.name!r}; answers on "
-            f"{len(graph.entities):,} entities, {len(graph.relations):,} relations and "
-            f"{len(graph.facts):,} facts)"
-        )
-
-    @classmethod
-    def from_pretrained(
-        cls,
-        run: str | Path | Bundle,
-        *,
-        graph: GraphSource | None = None,
-        evidence: FactsFrom = "all",
-        labels: str | Path | None = None,
-        threads: int = 0,
-    ) -> "Reasoner":
-        """Loads a run folder.
-
-        Args:
-            run: a folder made by ``train``, or what was loaded from one.
-            graph: answer on this graph instead: a graph, a triples file, a folder or a catalogue
-                name whose relations are among the model's; its entities may all be new.
-            evidence: facts to reason from: ``all`` that the data set has, or those of ``train``.
-            labels: a file of ids and readable names, besides those that the data set has.
-            threads: CPU threads; 0 takes all cores.
-
-        Raises:
-            BundleError: the run is missing or broken.
-            DataError: a file of the graph has a relation that the model does not know.
-            VocabularyError: a graph has one.
-        """
-        bundle = run if isinstance(run, Bundle) else load_bundle(Path(run))
-        dataset = bundle.dataset
-        readable = dataset.labels
-        if graph is not None:
-            readable = readable.updated(load_labels(graph))
-        if labels is not None:
-            readable = readable.updated(read_label_file(Path(labels)))
-        if graph is not None:
-            other = load_graph(graph, dataset.relations)
-            return cls(bundle, other, labels=readable, threads=threads)
-        own = dataset.test
-        if evidence == "train":
-            return cls(bundle, own.graph, own.known, labels=readable, threads=threads)
-        known_graph = KnowledgeGraph(own.graph.entities, own.graph.relations, own.known)
-        return cls(bundle, known_graph, labels=readable, threads=threads)
-
-    def on(self, graph: GraphSource) -> "Reasoner":
-        """Returns a reasoner on another graph, with the same model and probabilities.
-
-        Its facts are both what the model sees and what is known. A snapshot of this reasoner's
-        graph, ``reasoner.on(reasoner.graph.with_facts(...))``, shares what did not change.
-
-        Args:
-            graph: a graph, a triples file, a folder or a catalogue name whose relations are among
-                the model's; its entities may all be new.
-
-        Raises:
-            DataError: a file of the graph has a relation that the model does not know.
-            VocabularyError: a graph has one.
-        """
-        bundle = Bundle(
-            self.folder, self.config, self.dataset, self.model, self.link, self.calibration
-        )
-        labels = self.labels.updated(load_labels(graph))
-        other = load_graph(graph, self.dataset.relations)
-        return Reasoner(bundle, other, labels=labels, threads=self._threads)
 
     def answer(
         self,
@@ -193,6 +94,22 @@ class Reasoner:
         if relation is None and options.among is not None:
             raise ConfigError("Expected candidates for a head or a tail, got them for a relation.")
         return self._answerer.answer([question], options, progress=progress)[0]
+
+    def score(self, heads: NamesOrIds, relations: NamesOrIds) -> Scores:
+        """Scores every entity that each query (head, relation, ?) sees, without gradients.
+
+        ``dense()`` of what it returns is a tensor with a row per query and a column per entity of
+        ``graph.entities``. A query has the same scores whenever and beside whatever it is asked.
+
+        Args:
+            heads: names, readable names or ids.
+            relations: one for each head; the id of a relation plus ``len(graph.relations)`` is its
+                inverse, which asks for heads.
+
+        Raises:
+            VocabularyError: a name or an id is unknown.
+        """
+        return self._answerer.score(heads, relations)
 
     def question(
         self, *, head: str | None = None, relation: str | None = None, tail: str | None = None
@@ -305,7 +222,7 @@ class Reasoner:
         self,
         split: str = "test",
         *,
-        graph: str | Path | None = None,
+        graph: GraphSource | None = None,
         relations: int = 0,
         progress: Progress | None = None,
         command: str | None = None,
@@ -322,15 +239,11 @@ class Reasoner:
             progress: called with facts done and facts in all.
             command: what the user typed, to be kept in the report.
         """
-        seed, dataset = self.config.seed, self.dataset
-        if graph is not None:
-            # The run's own seed: a file that the run was trained on is split as it was then.
-            dataset = load_dataset(graph, seed=seed, relations=self.dataset.relations)
         return evaluate(
             self.model,
-            dataset,
+            self._dataset(graph),
             split,
-            seed=seed,
+            seed=self.config.seed,
             threads=self._threads,
             progress=progress,
             trained_on=self.dataset.train.graph,
@@ -415,7 +328,7 @@ class Reasoner:
         self,
         num_predictions: int = 200,
         *,
-        graph: str | Path | None = None,
+        graph: GraphSource | None = None,
         progress: Progress | None = None,
         command: str | None = None,
     ) -> FaithfulnessReport:
@@ -427,9 +340,17 @@ class Reasoner:
             progress: called with predictions done and predictions in all.
             command: what the user typed, to be kept in the report.
         """
-        seed, dataset = self.config.seed, self.dataset
-        if graph is not None:
-            dataset = load_dataset(graph, seed=seed, relations=self.dataset.relations)
         return measure_test_set(
-            self.model, dataset, num_predictions, seed=seed, progress=progress, command=command
+            self.model,
+            self._dataset(graph),
+            num_predictions,
+            seed=self.config.seed,
+            progress=progress,
+            command=command,
         )
+
+    def _dataset(self, graph: GraphSource | None) -> Dataset:
+        if graph is None:
+            return self.dataset
+        # The run's own seed: a file that the run was trained on is split as it was then.
+        return load_dataset(graph, seed=self.config.seed, relations=self.dataset.relations)

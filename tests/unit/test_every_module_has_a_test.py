@@ -10,7 +10,7 @@ GUIDE = (ROOT / "docs" / "guides" / "contributing.md").read_text("utf-8")
 
 def has_test_of_its_name(module: str) -> bool:
     path = Path(module)
-    return (UNIT / path.parent / f"test_{path.stem.lstrip('_')}.py").exists()
+    return (UNIT / path.parent / f"test_{path.stem.strip('_')}.py").exists()
 
 
 def test_every_module_has_a_test_of_its_name_or_a_reason() -> None:

@@ -6,19 +6,20 @@ import pytest
 import torch
 from torch import Tensor
 
-from knowformer.data.dataset import Dataset, Split
+from knowformer.data.dataset import Dataset, Split, load_dataset
 from knowformer.errors import BundleError, ConfigError
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.model.knowformer import KnowFormer
-from knowformer.pipeline import train, training_splits
+from knowformer.pipeline import starting_settings, train, training_splits
 from knowformer.reasoner import Reasoner
 from knowformer.runs.folder import read_metrics
 from knowformer.storage.tensor_files import read_tensors
 from knowformer.training.clock import Clock
 from knowformer.training.config import RunConfig
+from knowformer.training.defaults import LEFT_OPEN
 from knowformer.training.events import Event, ValidationEvent, read_events
-from knowformer.training.settings_file import parse_config
+from knowformer.training.settings_file import flat_settings, parse_config, recommended_settings
 from knowformer.training.stopping import StopTraining
 
 
@@ -203,3 +204,30 @@ def test_every_validation_hands_out_the_weights_it_measured(ring: Dataset, tmp_p
         assert torch.equal(value, weights[best][name])
     assert not (tmp_path / "calibration.json").exists()
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]  # keeping is up to the caller
+
+
+TINY = {"model.hidden_dim": 16, "model.num_layers": 1, "training.max_epochs": 1, "threads": 1}
+
+
+def test_settings_change_what_they_name_and_no_more(ring: Dataset, tmp_path: Path) -> None:
+    advised = starting_settings("wn18rr_v1")
+    assert advised == recommended_settings("wn18rr_v1")
+    assert starting_settings(ring) == {}
+    graph = KnowledgeGraph(ring.train.graph.entities, ring.relations, ring.train.known)
+    reasoner = train(graph, tmp_path, settings=TINY | {"seed": 3}, calibrate=False)
+    assert reasoner.dataset.same_as(load_dataset(graph, seed=3))
+    chosen, default = flat_settings(reasoner.config), flat_settings(RunConfig())
+    assert {k for k in chosen if chosen[k] != default[k]} == {*TINY, "seed", *LEFT_OPEN}
+    further = train(graph, tmp_path, settings={"training.max_epochs": 2}, resume=True)
+    assert further.config.training.max_epochs == 2
+    assert further.config.model == reasoner.config.model
+
+
+def test_settings_that_cannot_be_are_refused_before_anything_is_written(
+    ring: Dataset, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=r"in `settings`\. Did you mean 'training.patience'"):
+        train(ring, tmp_path / "run", settings={"training.patiens": 2})
+    with pytest.raises(ConfigError, match="`settings` or `config`, got both"):
+        train(ring, tmp_path / "run", settings=TINY, config=config_of())
+    assert not (tmp_path / "run").exists()

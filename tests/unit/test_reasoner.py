@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+import torch
 
 from knowformer import KnowledgeGraph, ModelConfig, Reasoner, RunConfig, TrainingConfig, train
 from knowformer.answering.results import Answers
 from knowformer.data.dataset import Dataset
-from knowformer.errors import VocabularyError
+from knowformer.errors import ConfigError, VocabularyError
 from knowformer.graph.inverse import num_with_inverses
 from knowformer.graph.knowledge_graph import number_facts
 from knowformer.graph.vocabulary import Vocabulary
@@ -96,3 +97,37 @@ def test_a_run_is_loaded_onto_a_graph(
     question = {"head": "place7", "relation": "skip"}
     assert loaded.answer(**question) == trained.answer(**question)
     assert trained.on(trained.graph).calibration is trained.calibration
+
+
+def test_another_dataset_is_evaluated_on_whatever_the_order_of_its_relations(
+    reasoner: Reasoner, ring: Dataset
+) -> None:
+    relations = Vocabulary(reversed(ring.relations.names), kind="relation")
+    turned = ring.with_relations(relations)
+    assert turned.relations == relations
+    report = reasoner.evaluate("test", graph=turned)
+    assert report.realistic == reasoner.evaluate("test").realistic
+    on_it = reasoner.on(turned)  # all its facts, as of a folder
+    assert on_it.graph.same_as(ring.test.known_graph())
+
+
+def test_scores_are_given_for_names_and_ids_and_repeat(reasoner: Reasoner) -> None:
+    entities, relations = reasoner.graph.entities, reasoner.graph.relations
+    heads, asked = list(entities.names[:3]), [relations.names[0]] * 3
+    table = reasoner.score(heads, asked).dense()
+    assert table.shape == (3, len(entities))
+    assert not table.requires_grad
+    ids = torch.tensor([entities.id(name) for name in heads])
+    assert torch.equal(table, reasoner.score(ids, [0] * 3).dense())
+    assert torch.equal(table[1:2], reasoner.score(heads[1:2], asked[1:2]).dense())
+    best = reasoner.answer(head=heads[0], relation=asked[0], k=1).answers[0]
+    assert table[0, entities.id(best.name)].item() == pytest.approx(best.score)
+    # The inverse asks for heads.
+    backwards = reasoner.score(heads[:1], [len(relations)]).dense()
+    best = reasoner.answer(tail=heads[0], relation=asked[0], k=1).answers[0]
+    assert backwards[0, entities.id(best.name)].item() == pytest.approx(best.score)
+    assert reasoner.score([], []).dense().shape == (0, len(entities))
+    with pytest.raises(ConfigError, match="3 heads and 1 relations"):
+        reasoner.score(heads, asked[:1])
+    with pytest.raises(VocabularyError, match="relation ids from 0 to 3, got 4"):
+        reasoner.score(heads[:1], [4])

@@ -2,9 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Unpack
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
 
 from knowformer.answering.candidates import HowToAnswer, Names, find_candidates
 from knowformer.answering.engine import Engine, Progress
@@ -15,11 +19,18 @@ from knowformer.answering.results import Answer, Answers, MissingFact, MissingFa
 from knowformer.calibration.calibrator import Calibrator
 from knowformer.choices import Sweep
 from knowformer.data.labels import Labels
+from knowformer.errors import ConfigError, VocabularyError
+from knowformer.graph.inverse import num_with_inverses
 from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.graph.vocabulary import Vocabulary
 from knowformer.model.knowformer import KnowFormer
 from knowformer.queries.known_answers import KnownAnswers
+from knowformer.queries.scores import Scores
 
 CHUNK = 512  # questions that are grouped together
+
+NamesOrIds = Sequence[str] | Sequence[int] | Int[Tensor, " B"]
+"""Of entities or relations, one for each query."""
 
 
 class Answerer:
@@ -75,6 +86,19 @@ class Answerer:
             VocabularyError: a name is unknown, or a readable name stands for several.
         """
         return build_question(self.graph, self.labels, head=head, relation=relation, tail=tail)
+
+    def score(self, heads: NamesOrIds, relations: NamesOrIds) -> Scores:
+        """Scores queries (head, relation, ?); see ``Reasoner.score``."""
+        graph, labels = self.graph, self.labels
+        asked_heads = _ids(heads, labels.find_entity, graph.entities, len(graph.entities))
+        num_relations = num_with_inverses(len(graph.relations))
+        asked = _ids(relations, labels.find_relation, graph.relations, num_relations)
+        if len(asked_heads) != len(asked):
+            raise ConfigError(
+                f"Expected a relation for every head, got {len(asked_heads):,} heads and "
+                f"{len(asked):,} relations."
+            )
+        return self._engine.score(asked_heads, asked).scores
 
     def options(self, **how: Unpack[HowToAnswer]) -> Options:
         """Resolves options to ids; raises what ``among`` raises, or ConfigError."""
@@ -217,3 +241,17 @@ class Answerer:
             shown_as=f"({', '.join(readable)})" if self.labels else None,
             probability_basis=basis,
         )
+
+
+def _ids(
+    given: NamesOrIds, find: Callable[[str, Vocabulary], int], names: Vocabulary, number: int
+) -> Int[Tensor, " B"]:
+    """Returns ids as they are, and names as ids."""
+    rows: list[str | int] = given.tolist() if isinstance(given, Tensor) else list(given)
+    ids = [find(row, names) if isinstance(row, str) else int(row) for row in rows]
+    wrong = [each for each in ids if not 0 <= each < number]
+    if wrong:
+        raise VocabularyError(
+            f"Expected {names.kind} ids from 0 to {number - 1:,}, got {wrong[0]:,}."
+        )
+    return torch.tensor(ids, dtype=torch.long)

@@ -14,7 +14,7 @@ from knowformer.audit.findings import Finding, find
 from knowformer.audit.links import num_linked, num_linked_twice
 from knowformer.audit.relation_overlap import RelationOverlap, find_overlaps, leak_mask
 from knowformer.audit.text import audit_markdown
-from knowformer.data.dataset import Dataset, Split
+from knowformer.data.dataset import Dataset, GraphSource, Split, load_dataset
 from knowformer.data.fact_table import first_occurrences
 from knowformer.graph.categories import CATEGORIES, relation_categories
 from knowformer.graph.fact_index import BY_PAIR, FactIndex, Ids, sorted_distinct
@@ -137,16 +137,18 @@ class Audit(BaseModel):
         return f"Audit({self.dataset}: {counts}; print it to read them)"
 
 
-def audit(dataset: Dataset, *, repeated_rows: int = 0) -> Audit:
+def audit(source: GraphSource, *, seed: int = 0, repeated_rows: int = 0) -> Audit:
     """Audits a data set.
 
     Degrees, relations and components are those of the training graph with the facts of all splits;
     held-out facts are compared with the graph that they are predicted from.
 
     Args:
-        dataset: any data set, loaded or imported.
+        source: a path, a name of the catalogue, a graph, or a data set.
+        seed: decides the split of a source that has none of its own.
         repeated_rows: rows that the import saw twice.
     """
+    dataset = load_dataset(source, seed=seed)
     graph = dataset.train.graph
     facts = dataset.train.known.numpy()
     facts = facts[first_occurrences(facts)]

@@ -3,12 +3,13 @@
     from_pandas(frame)      to_pandas(graph)      a row per fact
     from_networkx(graph)    to_networkx(graph)    an edge per fact, with its relation
     from_pyg(data)          to_pyg(graph)         edge_index and edge_type
+    from_hetero(data)       to_hetero(graph)      edge_index by relation and types of nodes
 
 What is read becomes a ``KnowledgeGraph``, and ``make_dataset`` splits it; ``dataset_from_pandas``
 takes the splits of a frame. What is written may be a data set too, whose facts say their split.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,8 @@ import torch
 from torch import Tensor
 
 from knowformer.data.dataset import HOMOGENEOUS_RELATION, Dataset, build_dataset
-from knowformer.data.splitting import SPLIT_IDS, SplitIds, SplitSizes, split_by_seed
+from knowformer.data.fact_table import first_occurrences
+from knowformer.data.splitting import SPLIT_IDS
 from knowformer.errors import DataError, require_package, suggest
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.vocabulary import Vocabulary
@@ -26,26 +28,6 @@ if TYPE_CHECKING:
     import networkx
     import pandas
     import torch_geometric.data
-
-
-def make_dataset(
-    graph: KnowledgeGraph, *, name: str = "graph", sizes: SplitSizes | None = None, seed: int = 0
-) -> Dataset:
-    """Splits a graph's facts by a seed, so that every name still occurs in the training facts.
-
-    Raises:
-        DataError: there are too few facts to hold any out.
-    """
-    return _dataset(name, graph, split_by_seed(graph.facts.numpy(), seed=seed, sizes=sizes))
-
-
-def _dataset(name: str, graph: KnowledgeGraph, split_ids: SplitIds) -> Dataset:
-    splits = [graph.facts.numpy()[split_ids == number] for number in SPLIT_IDS.values()]
-    for split, facts in zip(SPLIT_IDS, splits, strict=True):
-        if not len(facts):
-            known = ", ".join(SPLIT_IDS)
-            raise DataError(f"Expected facts in each of {known}, got none in {split}.")
-    return build_dataset(name, splits, graph.entities.names, graph.relations.names)
 
 
 def from_pandas(frame: "pandas.DataFrame", columns: Sequence[str] = COLUMNS) -> KnowledgeGraph:
@@ -81,8 +63,14 @@ def dataset_from_pandas(
     unknown = sorted(set(split_of.values()) - set(SPLIT_IDS))
     if unknown:
         raise DataError(f"Expected {', '.join(SPLIT_IDS)} in column {split!r}, got {unknown[0]!r}.")
-    split_ids = np.array([SPLIT_IDS[its_split] for its_split in split_of.values()], dtype=np.int8)
-    return _dataset(name, KnowledgeGraph.from_triples(list(split_of)), split_ids)
+    graph = KnowledgeGraph.from_triples(list(split_of))
+    facts, splits = graph.facts.numpy(), np.array(list(split_of.values()))
+    missing = [its_split for its_split in SPLIT_IDS if its_split not in splits]
+    if missing:
+        known = ", ".join(SPLIT_IDS)
+        raise DataError(f"Expected facts in each of {known}, got none in {missing[0]}.")
+    parts = [facts[splits == its_split] for its_split in SPLIT_IDS]
+    return build_dataset(name, parts, graph.entities.names, graph.relations.names)
 
 
 def _column(frame: "pandas.DataFrame", name: str) -> list[str]:
@@ -194,9 +182,7 @@ def from_pyg(
     num_types = int(types.max()) + 1 if types.numel() else 0
     kinds = _names(relations, getattr(data, "relation_names", None), num_types, "relation")
     facts = torch.stack([edges[0], types, edges[1]], 1).long()
-    kept = {tuple(fact): None for fact in facts.tolist()}
-    distinct = torch.tensor(list(kept), dtype=torch.long).reshape(-1, 3)
-    return KnowledgeGraph(names, kinds, distinct)
+    return KnowledgeGraph(names, kinds, facts[first_occurrences(facts.numpy())])
 
 
 def _names(
@@ -221,14 +207,7 @@ def to_pyg(graph: KnowledgeGraph | Dataset) -> "torch_geometric.data.Data":
     require_package("torch_geometric", extra=None, purpose="make a Data object")
     from torch_geometric.data import Data
 
-    if isinstance(graph, Dataset) and graph.is_inductive:
-        raise DataError(
-            "Expected a data set on one graph, got an inductive one. Convert the graph of each "
-            "split by itself."
-        )
-    splits = _splits(graph)
-    facts = torch.cat([facts for _, _, facts in splits])
-    names = splits[0][1]
+    names, facts, split_ids = _on_one_graph(graph)
     data = Data(
         edge_index=facts[:, [0, 2]].T.contiguous(),
         edge_type=facts[:, 1].contiguous(),
@@ -236,8 +215,97 @@ def to_pyg(graph: KnowledgeGraph | Dataset) -> "torch_geometric.data.Data":
         entity_names=list(names.entities),
         relation_names=list(names.relations),
     )
-    if isinstance(graph, Dataset):
-        data.edge_split = torch.cat(
-            [torch.full((len(facts),), SPLIT_IDS[name]) for name, _, facts in splits]
+    if split_ids is not None:
+        data.edge_split = split_ids
+    return data
+
+
+def _on_one_graph(graph: KnowledgeGraph | Dataset) -> tuple[KnowledgeGraph, Tensor, Tensor | None]:
+    """Returns the names, all facts, and of a data set the split of each fact."""
+    if isinstance(graph, KnowledgeGraph):
+        return graph, graph.facts, None
+    if graph.is_inductive:
+        raise DataError(
+            "Expected a data set on one graph, got an inductive one. Convert the graph of each "
+            "split by itself."
         )
+    splits = (graph.train, graph.valid, graph.test)
+    split_ids = [torch.full((len(split.facts),), SPLIT_IDS[split.name]) for split in splits]
+    return graph.train.graph, torch.cat([split.facts for split in splits]), torch.cat(split_ids)
+
+
+def from_hetero(data: "torch_geometric.data.HeteroData") -> KnowledgeGraph:
+    """Builds a graph from a PyTorch Geometric ``HeteroData``; features are left aside.
+
+    The middle of an edge type is the relation, whatever nodes it links. A node is called by its
+    type's ``entity_names``, else by type and number, such as ``drug:3``. Leave out edges that only
+    repeat others backwards: a graph has its inverses anyway.
+
+    Raises:
+        DataError: nodes of two types have one name, or a type has not as many names as nodes.
+    """
+    names: list[str] = []
+    starts: dict[str, int] = {}
+    for kind in data.node_types:
+        number = int(data[kind].num_nodes or 0)
+        own: Any = data[kind].get("entity_names") or [f"{kind}:{i}" for i in range(number)]
+        if len(own) != number:
+            raise DataError(f"Expected {number:,} names of type {kind!r}, got {len(own):,}.")
+        starts[kind] = len(names)
+        names += own
+    entities = Vocabulary(names, kind="entity")
+    if len(entities) < len(names):
+        raise DataError(f"Expected {len(names):,} different names, got {len(entities):,}.")
+    relations = Vocabulary((relation for _, relation, _ in data.edge_types), kind="relation")
+    facts = [torch.zeros(0, 3, dtype=torch.long)]
+    for head, relation, tail in data.edge_types:
+        heads, tails = data[head, relation, tail].edge_index
+        numbers = torch.full_like(heads, relations.id(relation))
+        facts.append(torch.stack([heads + starts[head], numbers, tails + starts[tail]], 1))
+    joined = torch.cat(facts)
+    return KnowledgeGraph(entities, relations, joined[first_occurrences(joined.numpy())])
+
+
+def to_hetero(
+    graph: KnowledgeGraph | Dataset, *, types: Mapping[str, str] | None = None
+) -> "torch_geometric.data.HeteroData":
+    """Returns ``HeteroData`` with an edge type for every relation and the types that it links.
+
+    Entities keep their order within a type, and their names as ``entity_names``. The facts of a
+    data set carry their split, 0 train, 1 valid and 2 test, in ``edge_split``.
+
+    Args:
+        graph: the graph, or a data set on one graph.
+        types: the type of every entity by name; by default all are of type ``entity``.
+
+    Raises:
+        MissingPackageError: torch_geometric is not installed.
+        DataError: an entity has no type, or the data set is inductive.
+    """
+    require_package("torch_geometric", extra=None, purpose="make a HeteroData object")
+    from torch_geometric.data import HeteroData
+
+    names, facts, split_ids = _on_one_graph(graph)
+    data = HeteroData()
+    members: dict[str, list[str]] = {}
+    types = types if types is not None else dict.fromkeys(names.entities, "entity")
+    places = torch.zeros(len(names.entities), dtype=torch.long)
+    for number, name in enumerate(names.entities):
+        if name not in types:
+            raise DataError(f"Expected a type for every entity, got none for {name!r}.")
+        own = members.setdefault(types[name], [])
+        places[number] = len(own)
+        own.append(name)
+    for kind, own in members.items():
+        data[kind].num_nodes, data[kind].entity_names = len(own), own
+    kinds = {kind: number for number, kind in enumerate(members)}
+    kind_of = torch.tensor([kinds[types[name]] for name in names.entities], dtype=torch.long)
+    edge_types = torch.stack([kind_of[facts[:, 0]], facts[:, 1], kind_of[facts[:, 2]]], 1)
+    listed = list(members)
+    for head, relation, tail in torch.unique(edge_types, dim=0).tolist():
+        is_one = (edge_types == torch.tensor([head, relation, tail])).all(1)
+        edges = data[listed[head], names.relations.names[relation], listed[tail]]
+        edges.edge_index = places[facts[is_one][:, [0, 2]].T.contiguous()]
+        if split_ids is not None:
+            edges.edge_split = split_ids[is_one]
     return data

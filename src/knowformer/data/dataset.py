@@ -22,18 +22,15 @@ from torch import Tensor
 from knowformer.choices import SplitName
 from knowformer.data import catalog
 from knowformer.data.labels import Labels, read_labels
-from knowformer.data.splitting import TEST, TRAIN, VALID, split_by_seed
+from knowformer.data.splitting import SPLIT_IDS, SplitSizes, split_by_seed, split_edges
+from knowformer.data.trained_relations import check_relations, read_facts, relations_of
 from knowformer.errors import DataError, suggest
 from knowformer.graph.fact_index import Ids
-from knowformer.graph.knowledge_graph import KnowledgeGraph, number_facts
+from knowformer.graph.knowledge_graph import KnowledgeGraph, number_facts, renumber_relations
 from knowformer.graph.vocabulary import Vocabulary
-from knowformer.seeding import generator
 from knowformer.storage.triples_io import NamedTriple, read_edges, read_triples
 
 SPLIT_NAMES: tuple[SplitName, ...] = ("train", "valid", "test")
-GraphSource = str | Path | KnowledgeGraph
-"""A path, a name of the catalogue, or a graph."""
-
 HOMOGENEOUS_RELATION = "linked_to"
 
 
@@ -45,6 +42,10 @@ class Split:
     graph: KnowledgeGraph
     facts: Int[Tensor, "N 3"]
     known: Int[Tensor, "K 3"]  # removed from the candidates when ranking (filtered setting)
+
+    def known_graph(self) -> KnowledgeGraph:
+        """Returns the graph of all facts known to be true."""
+        return KnowledgeGraph(self.graph.entities, self.graph.relations, self.known)
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,59 @@ class Dataset:
     def is_inductive(self) -> bool:
         """Returns True when test facts are predicted from a graph not seen in training."""
         return self.test.graph is not self.train.graph
+
+    @staticmethod
+    def from_triples(
+        train: Sequence[NamedTriple],
+        valid: Sequence[NamedTriple] = (),
+        test: Sequence[NamedTriple] = (),
+        *,
+        name: str = "triples",
+        seed: int = 0,
+    ) -> "Dataset":
+        """Builds a data set from named triples; repeated triples count once.
+
+        Args:
+            train: head, relation and tail names; split by the seed, as a single file is, if no
+                other facts are given.
+            valid: facts to choose weights by.
+            test: facts to measure by.
+            name: the data set's name.
+            seed: decides the split.
+
+        Raises:
+            DataError: there are too few facts to hold any out, only one of valid and test is
+                given, or they have a relation without a training fact.
+        """
+        graph = KnowledgeGraph.from_triples([*train, *valid, *test])
+        if not valid and not test:
+            return make_dataset(graph, name=name, seed=seed)
+        if not valid or not test:
+            raise DataError("Expected facts for both `valid` and `test`, or for none, got one.")
+        splits = (number_facts(s, graph.entities, graph.relations) for s in (train, valid, test))
+        facts = [split.numpy() for split in splits]
+        return build_dataset(name, facts, graph.entities.names, graph.relations.names)
+
+    def with_relations(self, relations: Vocabulary) -> "Dataset":
+        """Returns the data set over a model's relations, which include those of its facts.
+
+        Raises:
+            VocabularyError: a fact has a relation that is not among them.
+        """
+        if relations == self.relations:
+            return self
+        splits = (self.train, self.valid, self.test)
+        graphs = {id(split.graph): split.graph.with_relations(relations) for split in splits}
+        renumbered = (
+            Split(
+                split.name,
+                graphs[id(split.graph)],
+                renumber_relations(split.facts, self.relations, relations),
+                renumber_relations(split.known, self.relations, relations),
+            )
+            for split in splits
+        )
+        return Dataset(self.name, *renumbered, labels=self.labels)
 
     def split(self, name: str) -> Split:
         """Returns the split called ``name``."""
@@ -110,6 +164,10 @@ class Dataset:
         splits, none = self.for_training(), self.train.facts[:0]
         test = Split("test", self.train.graph, none, none)
         return Dataset(self.name, splits.train, splits.valid, test, labels=self.labels)
+
+
+GraphSource = str | Path | KnowledgeGraph | Dataset
+"""A path, a name of the catalogue, a graph, or a data set."""
 
 
 def build_dataset(
@@ -176,19 +234,55 @@ def _number_by_appearance(used: Ids, names: Sequence[str]) -> tuple[list[str], I
     return [names[i] for i in old], ids
 
 
+def make_dataset(
+    graph: KnowledgeGraph,
+    *,
+    name: str = "graph",
+    sizes: SplitSizes | None = None,
+    seed: int = 0,
+    relations: Vocabulary | None = None,
+    where: str = "",
+) -> Dataset:
+    """Splits a graph's facts by a seed, so that every name still occurs in the training facts.
+
+    Args:
+        graph: the graph; its entities without a fact are left out.
+        name: the data set's name.
+        sizes: how many facts to hold out; by default a tenth each for validation and test.
+        seed: decides the split: the same facts in the same order are split the same way.
+        relations: a trained model's relations, when the data set must keep to them.
+        where: where the facts are from, for messages.
+
+    Raises:
+        DataError: there are too few facts to hold any out.
+        VocabularyError: a fact has a relation that is not among the model's.
+    """
+    facts = graph.facts.numpy()
+    split_ids = split_by_seed(facts, seed=seed, sizes=sizes, where=where)
+    splits = [facts[split_ids == number] for number in SPLIT_IDS.values()]
+    dataset = build_dataset(name, splits, graph.entities.names, graph.relations.names)
+    return dataset if relations is None else dataset.with_relations(relations)
+
+
 def load_dataset(
-    source: str | Path, *, seed: int = 0, relations: Vocabulary | None = None
+    source: GraphSource, *, seed: int = 0, relations: Vocabulary | None = None
 ) -> Dataset:
     """Loads a data set from a folder, a triples file or a catalogue name.
 
     Args:
-        source: an existing path, else a name of the catalogue.
+        source: an existing path, else a name of the catalogue; or a graph, or a data set, which is
+            returned as it is.
         seed: decides the split of a source that has none of its own.
         relations: a trained model's relations, when the data set must keep to them.
 
     Raises:
         DataError: there is no such path or name, or its files are not as expected.
+        VocabularyError: a graph or a data set has a relation that is not among the model's.
     """
+    if isinstance(source, KnowledgeGraph):
+        return make_dataset(source, seed=seed, relations=relations)
+    if isinstance(source, Dataset):
+        return source if relations is None else source.with_relations(relations)
     path = _resolve(source)
     if path.is_file():
         return _from_single_file(path, read_triples(path), seed, relations)
@@ -204,25 +298,30 @@ def load_graph(source: GraphSource, relations: Vocabulary) -> KnowledgeGraph:
     """
     if isinstance(source, KnowledgeGraph):
         return source.with_relations(relations)
+    if isinstance(source, Dataset):
+        return source.with_relations(relations).test.known_graph()
     path = _resolve(source)
     if path.is_dir() and not _is_split(path) and (path / "train.txt").is_file():
         path = path / "train.txt"
     if path.is_file():
-        return KnowledgeGraph.from_triples(_read_facts(path, relations), relations=relations)
-    split = _from_folder(path, 0, relations).test
-    return KnowledgeGraph(split.graph.entities, relations, split.known)
+        return KnowledgeGraph.from_triples(read_facts(path, relations), relations=relations)
+    return _from_folder(path, 0, relations).test.known_graph()
 
 
 def load_labels(source: GraphSource) -> Labels:
     """Loads the readable names that a source has; a single file has none, nor has a graph."""
     if isinstance(source, KnowledgeGraph):
         return Labels()
+    if isinstance(source, Dataset):
+        return source.labels
     path = _resolve(source)
     return read_labels(path) if path.is_dir() else Labels()
 
 
-def catalogue_name(source: str | Path) -> str | None:
+def catalogue_name(source: GraphSource) -> str | None:
     """Returns the source if it is a name of the catalogue, and not a path that exists."""
+    if not isinstance(source, str | Path):
+        return None
     name = str(source)
     return name if name in catalog.entries() and not Path(name).exists() else None
 
@@ -258,59 +357,23 @@ def _from_folder(folder: Path, seed: int, relations: Vocabulary | None) -> Datas
     train = read_triples(folder / "train.txt")
     if not _is_split(folder):
         return _from_single_file(folder / "train.txt", train, seed, relations)
-    relations = _relations_of(folder / "train.txt", train, relations)
-    valid = _read_facts(folder / "valid.txt", relations)
+    relations = relations_of(folder / "train.txt", train, relations)
+    valid = read_facts(folder / "valid.txt", relations)
     beside = folder.resolve().with_name(f"{name}_ind")  # "." alone has no name
     if beside.is_dir():
-        unseen = _on_one_graph(
-            name,
-            *(_read_facts(beside / f"{split}.txt", relations) for split in SPLIT_NAMES),
-            relations=relations,
-        )
-        return replace(_on_one_graph(name, train, valid, [], relations), test=unseen.test)
-    test = _read_facts(folder / "test.txt", relations)
+        others = (read_facts(beside / f"{split}.txt", relations) for split in SPLIT_NAMES)
+        unseen = _on_one_graph(name, relations, *others)
+        return replace(_on_one_graph(name, relations, train, valid, []), test=unseen.test)
+    test = read_facts(folder / "test.txt", relations)
     if (folder / "msg.txt").is_file():
-        message = _read_facts(folder / "msg.txt", relations)
-        unseen = _on_one_graph(name, message, valid, test, relations)
+        message = read_facts(folder / "msg.txt", relations)
+        unseen = _on_one_graph(name, relations, message, valid, test)
         seen = KnowledgeGraph.from_triples(train, relations=relations)
         return replace(unseen, train=Split("train", seen, seen.facts, seen.facts))
-    return _on_one_graph(name, train, valid, test, relations)
+    return _on_one_graph(name, relations, train, valid, test)
 
 
-def _relations_of(
-    path: Path, triples: list[NamedTriple], relations: Vocabulary | None
-) -> Vocabulary:
-    """Returns the relations of the training facts, or the model's, which must cover them."""
-    if relations is None:
-        return Vocabulary((relation for _, relation, _ in triples), kind="relation")
-    _check_relations(path, triples, relations)
-    return relations
-
-
-def _read_facts(path: Path, relations: Vocabulary) -> list[NamedTriple]:
-    triples = read_triples(path)
-    _check_relations(path, triples, relations)
-    return triples
-
-
-def _check_relations(path: Path, triples: list[NamedTriple], relations: Vocabulary) -> None:
-    """Refuses a relation outside the training facts, which no question could be asked about."""
-    for number, (_, relation, _) in enumerate(triples, start=1):
-        if relation not in relations:
-            raise DataError(
-                f"Expected relations that occur in the training facts, got {relation!r} in triple "
-                f"{number} of {path}.{relations.hint(relation)}"
-            )
-
-
-def _on_one_graph(
-    name: str,
-    train: list[NamedTriple],
-    valid: list[NamedTriple],
-    test: list[NamedTriple],
-    relations: Vocabulary,
-) -> Dataset:
-    splits = (train, valid, test)
+def _on_one_graph(name: str, relations: Vocabulary, *splits: Sequence[NamedTriple]) -> Dataset:
     names = (name for split in splits for head, _, tail in split for name in (head, tail))
     entities = Vocabulary(names, kind="entity")
     facts = [number_facts(split, entities, relations).numpy() for split in splits]
@@ -324,35 +387,15 @@ def _from_single_file(
     relations: Vocabulary | None,
 ) -> Dataset:
     """Splits by a seed, as an import does: the same files and seed give the same data set."""
-    triples = list(dict.fromkeys(triples))
-    facts = KnowledgeGraph.from_triples(triples).facts.numpy()
-    split_ids = split_by_seed(facts, seed=seed, where=f" in {path}").tolist()
-    train, valid, test = (
-        [triple for triple, its_split in zip(triples, split_ids, strict=True) if its_split == split]
-        for split in (TRAIN, VALID, TEST)
-    )
+    if relations is not None:
+        check_relations(path, triples, relations)  # names the triple
+    graph = KnowledgeGraph.from_triples(triples)
     name = path.parent.resolve().name if path.stem == "train" else path.stem
-    return _on_one_graph(name, train, valid, test, _relations_of(path, train, relations))
+    return make_dataset(graph, name=name, seed=seed, relations=relations, where=f" in {path}")
 
 
 def _from_edges(path: Path, seed: int, relations: Vocabulary | None) -> Dataset:
-    """Splits edges as NBFNet does: 85/5/10, uniformly at random, whatever becomes of their nodes.
-
-    An edge has no direction, a fact has one. It is drawn: the order in which a file names two nodes
-    may follow something else, which a model would find in the graph and use.
-    """
     edges = list(dict.fromkeys(read_edges(path, HOMOGENEOUS_RELATION)))
-    random = generator(seed, "split")
-    order: list[int] = torch.randperm(len(edges), generator=random).tolist()
-    swap: list[bool] = (torch.rand(len(edges), generator=random) < 0.5).tolist()
-    facts = [
-        (t, r, h) if swapped else (h, r, t) for (h, r, t), swapped in zip(edges, swap, strict=True)
-    ]
-    drawn = [facts[number] for number in order]
-    num_train, num_valid = int(0.85 * len(drawn)), int(0.05 * len(drawn))
-    valid, test = drawn[num_train : num_train + num_valid], drawn[num_train + num_valid :]
-    if not valid:
-        raise DataError(f"Expected at least 20 edges to split 85/5/10, got {len(drawn)} in {path}.")
-    train = drawn[:num_train]
-    name = path.parent.resolve().name
-    return _on_one_graph(name, train, valid, test, _relations_of(path, train, relations))
+    splits = split_edges(edges, seed=seed, where=f" in {path}")
+    relations = relations_of(path, splits[0], relations)
+    return _on_one_graph(path.parent.resolve().name, relations, *splits)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from knowformer.calibration.calibration import Calibration
 from knowformer.calibration.calibrator import Calibrator
-from knowformer.data.dataset import Dataset, Split
+from knowformer.data.dataset import Dataset, GraphSource, Split, load_dataset
 from knowformer.evaluation.baselines.comparison import compare
 from knowformer.evaluation.baselines.ranking import rank_baselines
 from knowformer.evaluation.link_prediction import auroc, average_precision, sample_unlinked
@@ -80,10 +80,10 @@ def rank_split(
 
 def evaluate(
     model: KnowFormer,
-    dataset: Dataset,
+    source: GraphSource,
     split_name: str = "test",
     *,
-    seed: int,
+    seed: int = 0,
     threads: int = 0,
     progress: Progress | None = None,
     trained_on: KnowledgeGraph | None = None,
@@ -96,9 +96,10 @@ def evaluate(
 
     Args:
         model: the model.
-        dataset: gives the split, its graph, its filter and the training facts.
+        source: a data set, a graph, a path or a name of the catalogue; gives the split, its graph,
+            its filter and the training facts.
         split_name: ``test``, ``valid`` or ``train``.
-        seed: of the identity noise.
+        seed: of the identity noise, and of the split of a source that has none of its own.
         threads: CPU threads, 0 for all cores.
         progress: called with facts done and facts in all.
         trained_on: the graph the model was trained on, if it is not the data set's training graph.
@@ -108,6 +109,7 @@ def evaluate(
         command: what the user typed, to be kept in the report.
     """
     started = time.perf_counter()
+    dataset = load_dataset(source, seed=seed)
     split = dataset.split(split_name)
     scorer = Scorer(model, split.graph, seed=seed, threads=threads)
     ranks, directed, num_queries = rank_split(scorer, split, progress=progress)

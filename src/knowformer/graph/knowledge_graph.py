@@ -7,6 +7,7 @@ shares with the one before all that did not change.
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from knowformer.errors import DataError
 from knowformer.graph.adjacency import Adjacency
+from knowformer.graph.fact_index import Ids
 from knowformer.graph.fact_list import FactList
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.storage.triples_io import NamedTriple, read_triples
@@ -138,11 +140,7 @@ class KnowledgeGraph:
         """
         if relations == self.relations:
             return self
-        heads, numbers, tails = self.facts.unbind(1)
-        number_of = torch.zeros(len(self.relations), dtype=torch.long)
-        for number in torch.bincount(numbers).nonzero().flatten().tolist():
-            number_of[number] = relations.id(self.relations.names[number])
-        facts = torch.stack([heads, number_of[numbers], tails], 1)
+        facts = renumber_relations(self.facts, self.relations, relations)
         return KnowledgeGraph(self.entities, relations, facts, version=self.version)
 
     def _absent(self, triples: Iterable[NamedTriple]) -> list[NamedTriple]:
@@ -160,11 +158,27 @@ class KnowledgeGraph:
             and torch.equal(self.facts, other.facts)
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Edges are sorted again where the graph arrives: sorting is quicker than sending them.
+        facts = self.facts.numpy()
+        return _rebuild, (self.entities.names, self.relations.names, facts, self.version)
+
     def __repr__(self) -> str:
         return (
             f"KnowledgeGraph({len(self.entities):,} entities, {len(self.relations):,} relations, "
             f"{len(self.facts):,} facts)"
         )
+
+
+def _rebuild(
+    entities: Iterable[str], relations: Iterable[str], facts: Ids, version: int
+) -> KnowledgeGraph:
+    return KnowledgeGraph(
+        Vocabulary(entities, kind="entity"),
+        Vocabulary(relations, kind="relation"),
+        torch.from_numpy(facts),
+        version=version,
+    )
 
 
 def number_facts(
@@ -173,3 +187,18 @@ def number_facts(
     """Returns distinct facts as ids (head, relation, tail), in order of first appearance."""
     rows = [(entities.id(h), relations.id(r), entities.id(t)) for h, r, t in dict.fromkeys(triples)]
     return torch.tensor(rows, dtype=torch.long).reshape(-1, 3)
+
+
+def renumber_relations(
+    facts: Int[Tensor, "N 3"], old: Vocabulary, new: Vocabulary
+) -> Int[Tensor, "N 3"]:
+    """Returns facts with the relation numbers of another vocabulary.
+
+    Raises:
+        VocabularyError: a fact has a relation that is not among the new ones.
+    """
+    heads, numbers, tails = facts.unbind(1)
+    number_of = torch.zeros(len(old), dtype=torch.long)
+    for number in torch.bincount(numbers).nonzero().flatten().tolist():
+        number_of[number] = new.id(old.names[number])
+    return torch.stack([heads, number_of[numbers], tails], 1)

@@ -4,14 +4,16 @@ from knowformer.audit.audit import Audit, audit
 from knowformer.choices import Format
 from knowformer.data.converters import (
     dataset_from_pandas,
+    from_hetero,
     from_networkx,
     from_pandas,
     from_pyg,
-    make_dataset,
+    to_hetero,
     to_networkx,
     to_pandas,
     to_pyg,
 )
+from knowformer.data.dataset import make_dataset
 from knowformer.data.readers.columns import Dialect
 from knowformer.data.splitting import SplitSizes
 from knowformer.importing.importing import ImportOptions, ImportResult, import_files
@@ -25,11 +27,13 @@ __all__ = [
     "SplitSizes",
     "audit",
     "dataset_from_pandas",
+    "from_hetero",
     "from_networkx",
     "from_pandas",
     "from_pyg",
     "import_files",
     "make_dataset",
+    "to_hetero",
     "to_networkx",
     "to_pandas",
     "to_pyg",

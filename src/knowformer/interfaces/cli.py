@@ -13,6 +13,7 @@ from knowformer.interfaces.commands import (
     evaluate,
     explain,
     import_data,
+    settings,
     train,
     tune,
 )
@@ -63,6 +64,7 @@ COMMANDS = {
     "calibrate": calibrate.command,
     "import": import_data.command,
     "audit": audit.command,
+    "settings": settings.command,
 }
 for name, command in COMMANDS.items():
     app.command(name, cls=PlainCommand)(command)

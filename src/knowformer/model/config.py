@@ -12,7 +12,9 @@ from knowformer.views.settings import ViewSettings
 class ModelConfig(BaseModel):
     """Settings of the model. Defaults are the released code's; see ``PRESETS``."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
     hidden_dim: int = Field(default=32, ge=1)
     """D, width of every state."""

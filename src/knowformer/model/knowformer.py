@@ -15,6 +15,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from knowformer.graph.inverse import num_with_inverses
+from knowformer.graph.vocabulary import Vocabulary
 from knowformer.kernels.interface import Backend, QueryView, ScoreWeights, select_backend
 from knowformer.model.config import ModelConfig
 from knowformer.model.layer import KnowFormerLayer
@@ -23,6 +25,7 @@ from knowformer.model.relation_encoder import TableEncoder, encode_invariantly
 from knowformer.model.run import Probe, run
 from knowformer.model.streams import QueryKeyStream, ValueStream
 from knowformer.model.weights import ModelWeights, select_queries
+from knowformer.seeding import generator
 
 
 class KnowFormer(nn.Module):
@@ -44,6 +47,15 @@ class KnowFormer(nn.Module):
         self.score_hidden = nn.Linear(config.hidden_dim, config.hidden_dim)
         self.score_last = nn.Linear(config.hidden_dim, 1)
         self.register_load_state_dict_pre_hook(_rename_old_weights)
+
+    @classmethod
+    def initialized(
+        cls, config: ModelConfig, relations: Vocabulary, *, seed: int = 0, backend: str = "auto"
+    ) -> "KnowFormer":
+        """Returns a model ready to be trained on facts of these relations."""
+        model = cls(config, num_with_inverses(len(relations)), backend=backend)
+        initialize(model, generator=generator(seed, "init"))
+        return model
 
     def forward(
         self,

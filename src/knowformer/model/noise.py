@@ -14,6 +14,11 @@ from knowformer.model.config import ModelConfig
 from knowformer.seeding import counter_normal, derive_seed
 
 
+def inference_draw(sample: int = 0) -> str:
+    """Returns the name of a draw at inference, apart from those of training steps."""
+    return f"inference-{sample}"
+
+
 def identity_noise(
     config: ModelConfig, entity_keys: npt.NDArray[np.uint64], *, seed: int, draw: str | int = 0
 ) -> Float[Tensor, "L V noise"]:

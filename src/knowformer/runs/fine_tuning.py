@@ -7,12 +7,10 @@ from typing import Any
 from torch import Tensor
 
 from knowformer.errors import ConfigError, DataError
-from knowformer.graph.inverse import num_with_inverses
 from knowformer.graph.vocabulary import Vocabulary
-from knowformer.model.knowformer import KnowFormer, initialize
+from knowformer.model.knowformer import KnowFormer
 from knowformer.model.transfer import transfer_weights
 from knowformer.runs.folder import load_bundle, load_config
-from knowformer.seeding import generator
 from knowformer.training.config import RunConfig
 
 _logger = logging.getLogger(__name__)
@@ -66,8 +64,9 @@ def initial_weights(run: Path, config: RunConfig, relations: Vocabulary) -> dict
             run,
             shown,
         )
-    model = KnowFormer(config.model, num_with_inverses(len(relations)), backend=config.backend)
-    initialize(model, generator=generator(config.seed, "init"))
+    model = KnowFormer.initialized(
+        config.model, relations, seed=config.seed, backend=config.backend
+    )
     transfer_weights(source.model, known, model, relations)
     return model.state_dict()
 

@@ -13,7 +13,7 @@ from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.kernels.interface import NO_HEAD, Backend, Edges, QueryView
 from knowformer.model.knowformer import KnowFormer
 from knowformer.model.micro_batches import MICRO_BATCH_FLOATS, micro_batch_size
-from knowformer.model.noise import identity_noise
+from knowformer.model.noise import identity_noise, inference_draw
 from knowformer.model.relation_encoder import encode_invariantly
 from knowformer.model.run import FirstStates, query_key_vectors, run
 from knowformer.model.weights import (
@@ -46,7 +46,7 @@ class Scorer:
         self.graph = graph
         self._workers = shared_workers(threads)
         self._noise_of = partial(
-            identity_noise, model.config, seed=seed, draw=f"inference-{sample}"
+            identity_noise, model.config, seed=seed, draw=inference_draw(sample)
         )
         settings = model.config.view_of(len(graph.entities))
         self._extractor = settings and extractor_of(graph.adjacency, graph.entity_keys, settings)

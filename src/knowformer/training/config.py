@@ -23,7 +23,9 @@ def _zero_is_none(value: object) -> object:
 class TrainingConfig(BaseModel):
     """Settings of training."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
     targets: Targets = "some"
     """Targets of a query: all answers of (head, relation), a random subset, or one fact a query."""
@@ -110,7 +112,7 @@ class TrainingConfig(BaseModel):
 class RunConfig(BaseModel):
     """A whole run: model, training, seed and threads."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     model: ModelConfig = ModelConfig()
     training: TrainingConfig = TrainingConfig()

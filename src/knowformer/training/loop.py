@@ -15,8 +15,7 @@ from torch import Tensor
 from knowformer.data.dataset import Split, TrainingSplits
 from knowformer.evaluation.evaluate import rank_split
 from knowformer.evaluation.metrics import rank_metrics
-from knowformer.graph.inverse import num_with_inverses
-from knowformer.model.knowformer import KnowFormer, initialize
+from knowformer.model.knowformer import KnowFormer
 from knowformer.model.micro_batches import micro_batch_size
 from knowformer.queries.query import QueryBatch
 from knowformer.scoring.scorer import Scorer
@@ -84,10 +83,9 @@ class Trainer:
         training, graph = config.training, splits.train.graph
         self.splits = splits
         self.config = config
-        self.model = KnowFormer(
-            config.model, num_with_inverses(len(graph.relations)), backend=config.backend
+        self.model = KnowFormer.initialized(
+            config.model, graph.relations, seed=config.seed, backend=config.backend
         )
-        initialize(self.model, generator=generator(config.seed, "init"))
         if weights is not None:
             self.model.load_state_dict(dict(weights))
         self.batch_size = training.batch_size or choose_batch_size(config, graph)

@@ -1,13 +1,14 @@
-"""Settings of a run: TOML files, presets, ``key=value`` assignments, recommendations."""
+"""Settings of a run: TOML files, presets, dotted names, recommendations."""
 
 import tomllib
+from collections.abc import Mapping
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
 import tomli_w
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from knowformer.choices import PresetName
 from knowformer.errors import ConfigError, suggest
@@ -32,31 +33,36 @@ def build_config(
     *,
     file: Path | None = None,
     preset: PresetName | None = None,
+    settings: Mapping[str, Any] | None = None,
     assignments: list[str] | None = None,
     defaults: dict[str, Any] | None = None,
 ) -> RunConfig:
-    """Composes a run's settings; later sources win: defaults, preset, file, assignments.
+    """Composes a run's settings; later sources win: defaults, preset, file, settings, assignments.
 
     Args:
         file: a TOML file with tables ``model`` and ``training``.
         preset: ``released`` or ``paper``.
-        assignments: ``key=value`` with dotted keys, such as ``model.hidden_dim=64``.
+        settings: values by dotted key, such as ``{"model.hidden_dim": 64}``.
+        assignments: the same as text, ``model.hidden_dim=64``.
         defaults: nested settings that everything else overrides.
 
     Raises:
         ConfigError: an unknown key or an invalid value; the message names it.
     """
-    settings: dict[str, Any] = {}
-    merge_settings(settings, defaults or {})
+    composed: dict[str, Any] = {}
+    merge_settings(composed, defaults or {})
     if preset is not None:
-        merge_settings(settings, {"model": PRESETS[preset], "training": TRAINING_PRESETS[preset]})
+        merge_settings(composed, {"model": PRESETS[preset], "training": TRAINING_PRESETS[preset]})
     if file is not None:
-        merge_settings(settings, _read_toml(file))
+        merge_settings(composed, _read_toml(file))
+    for key, value in (settings or {}).items():
+        merge_settings(composed, _nested(key, value))
     for assignment in assignments or []:
-        merge_settings(settings, _parse_assignment(assignment))
+        merge_settings(composed, _parse_assignment(assignment))
     places = [str(file)] if file else []
+    places += ["`settings`"] if settings else []
     places += ["`assignments`"] if assignments else []
-    return parse_config(settings, where=" or ".join(places) or "the settings")
+    return parse_config(composed, where=" or ".join(places) or "the settings")
 
 
 def parse_config(settings: dict[str, Any], *, where: str) -> RunConfig:
@@ -124,9 +130,13 @@ def _parse_assignment(assignment: str) -> dict[str, Any]:
         parsed: Any = tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
         parsed = value.strip()  # a bare word is a string: training.loss=binary
-    for part in reversed(key.strip().split(".")):
-        parsed = {part: parsed}
-    return parsed
+    return _nested(key.strip(), parsed)
+
+
+def _nested(key: str, value: Any) -> dict[str, Any]:
+    for part in reversed(key.split(".")):
+        value = {part: value}
+    return value
 
 
 def _explain(error: ValidationError, where: str) -> str:
@@ -134,21 +144,15 @@ def _explain(error: ValidationError, where: str) -> str:
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
-        known = _known_keys()
-        hint = suggest(key, known) or f" Known keys: {', '.join(known)}."
-        return f"Expected a setting that exists, got {key!r} in {where}.{hint}"
+        return unknown_setting(key, where=f" in {where}")
     if first["type"] == "value_error":
         return f"Impossible settings in {where}: {first.get('ctx', {}).get('error')}."
     wanted = first["msg"].removeprefix("Input should be ")
     return f"Expected {key} to be {wanted}, got {first['input']!r} in {where}."
 
 
-def _known_keys() -> list[str]:
-    keys: list[str] = []
-    for name, field in RunConfig.model_fields.items():
-        kind = field.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            keys.extend(f"{name}.{inner}" for inner in kind.model_fields)
-        else:
-            keys.append(name)
-    return keys
+def unknown_setting(key: str, *, where: str = "") -> str:
+    """Returns one sentence about a setting that does not exist, with near spellings."""
+    known = flat_settings(RunConfig())
+    hint = suggest(key, known) or f" Known keys: {', '.join(known)}."
+    return f"Expected a setting that exists, got {key!r}{where}.{hint}"

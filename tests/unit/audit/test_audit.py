@@ -81,7 +81,7 @@ def test_a_fact_in_two_parts_is_a_warning(ring: Dataset) -> None:
 
 
 def test_an_audit_prints_well_and_gives_a_frame() -> None:
-    found = audit(load_dataset("nations"))
+    found = audit("nations")
     assert str(found) == found._repr_markdown_() == audit_markdown(found)
     assert repr(found).startswith("Audit(nations: 1 warning, ")
     frame = found.to_pandas().set_index("relation")

@@ -11,10 +11,12 @@ from knowformer.errors import DataError, MissingPackageError
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.importing import (
     dataset_from_pandas,
+    from_hetero,
     from_networkx,
     from_pandas,
     from_pyg,
     make_dataset,
+    to_hetero,
     to_networkx,
     to_pandas,
     to_pyg,
@@ -73,6 +75,49 @@ def test_pyg_marks_splits_and_needs_no_package_to_be_read(ring: Dataset) -> None
     assert named(graph) == {("0", "linked_to", "1"), ("1", "linked_to", "2")}
 
 
+def test_hetero_there_and_back(family: KnowledgeGraph, ring: Dataset) -> None:
+    pytest.importorskip("torch_geometric", exc_type=ImportError)
+    types = {
+        name: "parent" if name in {"ann", "dan", "eve"} else "child" for name in family.entities
+    }
+    for given in (None, types):
+        data = to_hetero(family, types=given)
+        data.validate()
+        back = from_hetero(data)
+        assert named(back) == named(family)
+        assert set(back.entities) == set(family.entities)  # zoe, who has no facts, too
+    assert ("parent", "mother_of", "parent") in data.edge_types  # eve is ann's
+    assert ("parent", "mother_of", "child") in data.edge_types
+    again = to_hetero(back, types=types)
+    assert again.edge_types == data.edge_types
+    for kind in data.edge_types:
+        assert torch.equal(again[kind].edge_index, data[kind].edge_index)
+    splits = torch.cat([store.edge_split for store in to_hetero(ring).edge_stores])
+    assert splits.bincount().tolist() == [
+        len(split.facts) for split in (ring.train, ring.valid, ring.test)
+    ]
+
+
+def test_hetero_without_names_is_called_by_type_and_number() -> None:
+    pytest.importorskip("torch_geometric", exc_type=ImportError)
+    from torch_geometric.data import HeteroData
+
+    data = HeteroData()
+    data["drug"].x, data["disease"].num_nodes = torch.zeros(2, 3), 1
+    assert len(from_hetero(data).facts) == 0
+    data["drug", "treats", "disease"].edge_index = torch.tensor([[1, 0, 1], [0, 0, 0]])
+    assert named(from_hetero(data)) == {
+        ("drug:1", "treats", "disease:0"),
+        ("drug:0", "treats", "disease:0"),
+    }
+    data["disease"].entity_names = ["drug:0"]
+    with pytest.raises(DataError, match="3 different names, got 2"):
+        from_hetero(data)
+    data["disease"].entity_names = ["flu", "cold"]
+    with pytest.raises(DataError, match="1 names of type 'disease', got 2"):
+        from_hetero(data)
+
+
 def test_make_dataset_splits_a_graph(ring: Dataset) -> None:
     graph = KnowledgeGraph(ring.train.graph.entities, ring.relations, ring.train.known)
     dataset = make_dataset(graph, seed=3)
@@ -100,7 +145,12 @@ def test_what_cannot_be_read_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("package", "convert"),
-    [("pandas", to_pandas), ("networkx", to_networkx), ("torch_geometric", to_pyg)],
+    [
+        ("pandas", to_pandas),
+        ("networkx", to_networkx),
+        ("torch_geometric", to_pyg),
+        ("torch_geometric", to_hetero),
+    ],
 )
 def test_a_missing_package_is_named(
     package: str, convert, family: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch

@@ -15,7 +15,8 @@ from knowformer.data.dataset import (
     load_dataset,
     load_graph,
 )
-from knowformer.errors import DataError
+from knowformer.errors import DataError, VocabularyError
+from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.storage.triples_io import NamedTriple
 
@@ -291,3 +292,32 @@ def test_selection_filters_by_train_and_valid_alone(transductive: Path) -> None:
     assert named(splits.train, splits.train.facts) == TRAIN
     # What reports are filtered by is untouched.
     assert named(dataset.valid, dataset.valid.known) == TRAIN + VALID + TEST
+
+
+def test_triples_in_memory_are_split_as_their_file_is(
+    tmp_path: Path, write_triples: Writer
+) -> None:
+    triples = many_triples()
+    from_file = load_dataset(write_triples(tmp_path / "facts.tsv", triples), seed=4)
+    assert Dataset.from_triples([*triples, triples[0]], seed=4).same_as(from_file)
+    assert load_dataset(KnowledgeGraph.from_triples(triples), seed=4).same_as(from_file)
+    assert load_dataset(from_file, seed=5) is from_file
+
+
+def test_triples_may_come_with_splits(transductive: Path) -> None:
+    assert Dataset.from_triples(TRAIN, VALID, TEST).same_as(load_dataset(transductive))
+    with pytest.raises(DataError, match="got 'q' in valid"):
+        Dataset.from_triples(TRAIN, [("a", "q", "b")], TEST)
+    with pytest.raises(DataError, match="`valid` and `test`"):
+        Dataset.from_triples(TRAIN, test=TEST)
+
+
+def test_a_dataset_is_renumbered_to_a_models_relations(inductive: Path) -> None:
+    dataset = load_dataset(inductive)
+    relations = Vocabulary(["extra", "s", "r"], kind="relation")
+    kept = load_dataset(dataset, relations=relations)
+    assert kept.same_as(load_dataset(inductive, relations=relations))
+    assert kept.train.graph is kept.valid.graph  # as it was
+    assert load_graph(dataset, relations).same_as(load_graph(inductive, relations))
+    with pytest.raises(VocabularyError, match="'s'"):
+        load_dataset(dataset, relations=Vocabulary(["r"], kind="relation"))

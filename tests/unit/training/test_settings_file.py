@@ -171,3 +171,19 @@ def test_settings_that_contradict_each_other_are_refused() -> None:
     both = ["training.validation_region=0.3", "training.validation_relations=0.3"]
     with pytest.raises(ConfigError, match="exclude each other"):
         build_config(assignments=both)
+
+
+def test_settings_by_name_are_checked_as_assignments_are() -> None:
+    named = build_config(settings={"model.hidden_dim": 64, "training.loss": "binary", "seed": 3})
+    typed = build_config(assignments=["model.hidden_dim=64", "training.loss=binary", "seed=3"])
+    assert (
+        named
+        == typed
+        == build_config(
+            settings={"model": {"hidden_dim": 64}, "training": {"loss": "binary"}, "seed": 3}
+        )
+    )
+    with pytest.raises(ConfigError) as refusal:
+        build_config(settings={"model.hiden_dim": 64})
+    said = refused("model.hiden_dim=64")
+    assert str(refusal.value) == said.replace("`assignments`", "`settings`")

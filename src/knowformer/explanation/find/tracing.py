@@ -28,7 +28,7 @@ from knowformer.kernels.interface import (
     queries_and_keys,
 )
 from knowformer.model.knowformer import KnowFormer
-from knowformer.model.noise import identity_noise
+from knowformer.model.noise import identity_noise, inference_draw
 from knowformer.model.relation_encoder import encode_invariantly
 from knowformer.model.run import FirstStates, Probe, query_key_vectors, run
 from knowformer.model.weights import ModelWeights, RelationVectors
@@ -63,7 +63,7 @@ class Tracer:
         self.model = model
         self._entity_keys = entity_keys
         # A Scorer's noise: the first of the draws at inference.
-        self._noise_of = partial(identity_noise, model.config, seed=seed, draw="inference-0")
+        self._noise_of = partial(identity_noise, model.config, seed=seed, draw=inference_draw())
 
     def score(
         self,

@@ -28,11 +28,10 @@ def command(
         knowformer audit wn18rr
     """
     from knowformer.audit.audit import audit
-    from knowformer.data.dataset import load_dataset
     from knowformer.interfaces.render.audit import render_audit
 
     with err.status("checking the data set"):
-        report = audit(load_dataset(graph, seed=seed))
+        report = audit(graph, seed=seed)
     if as_json:
         print_json(report.model_dump(mode="json"))
     else:

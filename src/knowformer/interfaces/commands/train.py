@@ -133,7 +133,7 @@ def command(
     if graph is None and (run is None or not resume):
         raise typer.BadParameter("needed, unless --resume names a run", param_hint="GRAPH")
     from knowformer.interfaces.progress import TrainingDisplay
-    from knowformer.pipeline import train
+    from knowformer.pipeline import starting_settings, train
     from knowformer.runs.folder import holds_run
     from knowformer.tracking import TRACKERS
 
@@ -152,10 +152,10 @@ def command(
     for key, value in named.items():
         assignments += [] if value is None else [f"{key}={value}"]
     goes_on = resume and holds_run(folder)
-    defaults = _stored(folder) if goes_on else _recommended(graph, start_from)
+    defaults = _stored(folder) if goes_on else starting_settings(graph, start_from)
     chosen = _compose(config, preset, assignments, defaults)
     if not goes_on:
-        _tell_recommended(graph, _recommended(graph, None), chosen)
+        _tell_recommended(graph, starting_settings(graph), chosen)
     try:
         with TrainingDisplay(err) as display:
             reasoner = train(
@@ -185,18 +185,6 @@ def _stored(folder: Path) -> dict[str, Any]:
     from knowformer.runs.folder import load_config
 
     return load_config(folder).model_dump(mode="json")
-
-
-def _recommended(graph: str | None, start_from: Path | None) -> dict[str, Any]:
-    """Returns the settings recommended for a graph, and those of the run to start from."""
-    from knowformer.data.dataset import catalogue_name
-    from knowformer.runs.fine_tuning import inherited_settings
-    from knowformer.training.settings_file import merge_settings, recommended_settings
-
-    settings = recommended_settings(catalogue_name(graph) if graph else None)
-    if start_from is not None:
-        merge_settings(settings, inherited_settings(start_from))
-    return settings
 
 
 def _tell_recommended(graph: str | None, advised: dict[str, Any], chosen: "RunConfig") -> None:

@@ -5,6 +5,7 @@ queries a step takes. Training and validation facts decide; test facts have no s
 """
 
 import logging
+import math
 from itertools import pairwise
 
 from knowformer.audit.links import are_links_misleading, num_linked, num_linked_twice
@@ -30,6 +31,9 @@ USABLE_FRACTION = 0.7  # of free memory, so that a run does not push others out
 VIEW_SIZES = (500, 1000, 2000, 4000)  # entities that a query may see of a large graph
 WHOLE_GRAPH_LIMIT = 5000  # entities of a graph that queries see whole
 WORTH_DOUBLING = 0.05  # of the validation answers; fewer are not worth twice the time
+# Entities seen at most in runs of up to so many minutes: many queries teach more than large views.
+LARGEST_VIEWS = ((15, 1000), (60, 2000), (math.inf, 4000))
+LARGEST_VIEW = 2000  # where a run has no limit in minutes
 NUM_COVERAGE_FACTS = 100
 ENOUGH_QUERIES = 400_000  # of a run: about an hour on two cores where queries see 1,000 entities
 
@@ -63,8 +67,8 @@ def choose_view_size(config: RunConfig, valid: Split) -> int:
     """Returns how many entities a query sees: a part of a large graph, 0 for all of a small one.
 
     Where the graph is hardly larger than a view, all of it takes no longer and hides no answer. A
-    view is doubled where that brings in a good many more of the validation answers, as it doubles
-    the cost too.
+    view is doubled where that brings in a good many more of the validation answers and the run has
+    the minutes, as it doubles the cost too. Decision 0024 has the evidence.
     """
     graph = valid.graph
     if config.training.region_size or len(graph.entities) <= WHOLE_GRAPH_LIMIT:
@@ -75,7 +79,8 @@ def choose_view_size(config: RunConfig, valid: Split) -> int:
     facts = sample_facts(valid, few, generator=generator(config.seed, "coverage")).facts
     inside = [coverage(graph, facts, _views_of(config, size)) for size in VIEW_SIZES]
     gains = [more - less for less, more in pairwise(inside)]
-    worth = [n for n, gain in enumerate(gains, start=1) if gain >= WORTH_DOUBLING]
+    largest = VIEW_SIZES.index(_largest_view(config.training.max_minutes))
+    worth = [n for n, gain in enumerate(gains[:largest], start=1) if gain >= WORTH_DOUBLING]
     chosen = max(worth, default=0)
     _logger.info(
         "A query sees %s entities: they hold %.0f %% of the validation answers, %s would hold "
@@ -83,6 +88,12 @@ def choose_view_size(config: RunConfig, valid: Split) -> int:
         f"{VIEW_SIZES[chosen]:,}", 100 * inside[chosen], f"{VIEW_SIZES[-1]:,}", 100 * inside[-1],
     )  # fmt: skip
     return VIEW_SIZES[chosen]
+
+
+def _largest_view(minutes: float | None) -> int:
+    if minutes is None:
+        return LARGEST_VIEW
+    return next(size for limit, size in LARGEST_VIEWS if minutes <= limit)
 
 
 def _views_of(config: RunConfig, size: int) -> ViewSettings:

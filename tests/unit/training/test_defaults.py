@@ -73,6 +73,13 @@ def test_a_large_graph_is_seen_in_views_as_small_as_answers_allow(
     assert choose_view_size(RunConfig(), large_star(num_near=num_near, answers=answers)) == size
 
 
+@pytest.mark.parametrize(("minutes", "size"), [(5, 1000), (30, 2000), (600, 4000)])
+def test_views_are_as_large_as_the_minutes_allow(minutes: float, size: int) -> None:
+    config = parse_config({"training": {"max_minutes": minutes}}, where="test")
+    far = large_star(num_near=3900, answers=range(1, 3900, 39))
+    assert choose_view_size(config, far) == size
+
+
 def test_small_graphs_and_partitions_are_seen_whole(ring: Dataset) -> None:
     assert choose_view_size(RunConfig(), ring.valid) == 0
     partitioned = parse_config({"training": {"region_size": 500}}, where="test")

@@ -2,16 +2,14 @@
 
 import os
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any, ClassVar
 
 from knowformer.errors import require_package
 from knowformer.tracking.tracker import Tracker, store_id, stored_id
 from knowformer.training.events import StartEvent
-
-if TYPE_CHECKING:
-    from wandb import Run
 
 
 class WandB(Tracker):
@@ -31,12 +29,11 @@ class WandB(Tracker):
         require_package("wandb", extra="wandb", purpose="track a run with it")
         super().__init__()
         self._project = project
-        self._run: Run | None = None
+        self._run: Any = None
 
     def start(self, event: StartEvent) -> None:
         """Opens a run, or goes on under its id; files of the service go into the run folder."""
-        import wandb
-
+        wandb = import_module("wandb")  # not among the packages that types are checked with
         folder = Path(event["run"]).absolute()
         run_id = stored_id(event["run"], "wandb") or token_hex(4)
         # Standard output is the command's own: it may be JSON.
@@ -55,10 +52,8 @@ class WandB(Tracker):
 
     def log(self, values: Mapping[str, float], step: int) -> None:
         """Logs numbers of a step."""
-        assert self._run is not None
         self._run.log(dict(values), step=step)
 
     def finish(self) -> None:
         """Ends the run, and waits until all is sent."""
-        assert self._run is not None
         self._run.finish()

@@ -37,10 +37,11 @@ def former_fit(
     fold = rows.query % fit.FOLDS
     for number in range(fit.FOLDS):
         log_odds = fit._log_odds(rows, fit._fit_coefficients(rows[fold != number], ceiling))
-        for (group, kind), loss in losses.items():
-            fits, out = groups[group] & (fold != number), groups[group] & (fold == number)
-            curve = fit.CURVES[kind](log_odds[fits], rows[fits], ceiling)
-            loss[out] = fit._log_loss(curve.apply(log_odds[out]), rows[out])
+        for group, of_group in groups.items():
+            fits, out = of_group & (fold != number), of_group & (fold == number)
+            for kind, curve in fit.fit_curves(log_odds[fits], rows[fits], ceiling).items():
+                loss = fit._log_loss(curve.apply(log_odds[out]), rows[out])
+                losses[group, kind][out] = loss
     log_odds = fit._log_odds(rows, fit._fit_coefficients(rows, ceiling))
     pooled = min(fit.CURVES, key=lambda kind: losses[None, kind].sum())
     curves = {}
@@ -50,9 +51,9 @@ def former_fit(
         kind = min(options, key=lambda kind: options[kind])
         if options[kind] < losses[None, pooled][at].sum():
             name, side = asked_relation(relation, valid.graph.relations)
-            own = fit.CURVES[kind](log_odds[at], rows[at], ceiling)
+            own = fit.fit_curves(log_odds[at], rows[at], ceiling)[kind]
             curves.setdefault(name, {})[side] = own.of_truth()
-    everyone = fit.CURVES[pooled](log_odds, rows, ceiling).of_truth()
+    everyone = fit.fit_curves(log_odds, rows, ceiling)[pooled].of_truth()
     return as_now.model_copy(update={"pooled": everyone, "relations": curves, "lines": {}})
 
 

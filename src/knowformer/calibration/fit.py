@@ -22,6 +22,7 @@ from knowformer.calibration.calibration import (
     TINY,
     Calibration,
     Curve,
+    CurveKind,
     FittedOn,
     Line,
     ProbabilityBasis,
@@ -39,6 +40,7 @@ from knowformer.scoring.link import LinkFunction
 
 MIN_FACTS = 20  # true candidates without which nothing is fitted
 FOLDS = 5
+CURVES: tuple[CurveKind, ...] = ("line", "steps")
 ACTED_ON = 0.1  # a probability above which a candidate is worth a look
 # How hard relations are drawn to the pool, in facts: with as many of its own, a relation goes half
 # of the way. From hard to weak, each fit starts from the one before.
@@ -116,7 +118,7 @@ def fit_sample(
     choice, losses = _choose(sample, group, ceiling)
     coefficients = _fit_coefficients(sample, ceiling)
     log_odds = _log_odds(sample, coefficients)
-    pooled = CURVES[choice.curve](log_odds, sample, ceiling)
+    pooled = fit_curves(log_odds, sample, ceiling)[choice.curve]
     p = pooled.curve.apply(log_odds)
     lines = _fit_all_lines(p, sample, group, len(relations), ceiling).get(choice.strength)
     return Calibration(
@@ -153,7 +155,7 @@ def _too_few(number: int) -> DataError:
 class _Choice:
     """What a calibration is made of: a kind of curve, and how hard relations are drawn to it."""
 
-    curve: str
+    curve: CurveKind
     strength: float | None
     """None: relations have no lines of their own."""
 
@@ -201,8 +203,8 @@ def _held_out(sample: CalibrationSample, group: Ids, ceiling: float) -> dict[_Ch
         fitted, out = fold != number, fold == number
         part = sample[fitted]
         log_odds = _log_odds(sample, _fit_coefficients(part, ceiling))
-        for kind, fit in CURVES.items():
-            pooled = fit(log_odds[fitted], part, ceiling).curve.apply(log_odds)
+        for kind, fitted_curve in fit_curves(log_odds[fitted], part, ceiling).items():
+            pooled = fitted_curve.curve.apply(log_odds)
             found[_Choice(kind, None)][out] = ceiling * pooled[out]
             z = log_odds_of(pooled[out])
             every = _fit_all_lines(pooled[fitted], part, group[fitted], num_groups, ceiling)
@@ -320,6 +322,14 @@ def fit_logistic(
     return coefficients
 
 
+def fit_curves(
+    log_odds: Column, sample: CalibrationSample, ceiling: float
+) -> dict[CurveKind, _Labelled]:
+    """Fits a curve of each kind, the simpler one first."""
+    line = _fit_line(log_odds, sample, ceiling)
+    return {"line": line, "steps": _fit_steps(log_odds, sample, ceiling, line=line)}
+
+
 def _fit_line(log_odds: Column, sample: CalibrationSample, ceiling: float) -> _Labelled:
     """Platt scaling: a line in log-odds."""
     columns = np.stack([log_odds, np.ones_like(log_odds)], 1)
@@ -330,9 +340,10 @@ def _fit_line(log_odds: Column, sample: CalibrationSample, ceiling: float) -> _L
     return _Labelled(Curve(kind="line", slope=float(slope), shift=float(shift)), ceiling)
 
 
-def _fit_steps(log_odds: Column, sample: CalibrationSample, ceiling: float) -> _Labelled:
+def _fit_steps(
+    log_odds: Column, sample: CalibrationSample, ceiling: float, *, line: _Labelled
+) -> _Labelled:
     """Isotonic regression, each step drawn towards the line as if by one more candidate."""
-    line = _fit_line(log_odds, sample, ceiling)
     order = np.argsort(log_odds, kind="stable")
     at, weight = log_odds[order], sample.weight[order]
     sums = np.stack(
@@ -372,9 +383,3 @@ def pool_adjacent_violators(sums: Float[np.ndarray, "N S"]) -> Float[np.ndarray,
             block += blocks.pop()
         blocks.append(block)
     return np.array(blocks)
-
-
-CURVES: dict[str, Callable[[Column, CalibrationSample, float], _Labelled]] = {
-    "line": _fit_line,
-    "steps": _fit_steps,
-}

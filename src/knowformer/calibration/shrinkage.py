@@ -23,6 +23,7 @@ from knowformer.calibration.calibration import sigmoid
 LOWEST, HIGHEST = -16.0, 8.0  # log-odds of the cells; what lies beyond is counted in the last ones
 CELLS = 96
 STEPS = 50
+NEAR = 1e-4  # in log-odds, between two steps: the fit is over
 LARGEST_STEP = 1.0  # of an offset or a tilt, in log-odds
 MIN_TILT = -0.9  # the line must rise: a higher score is never worth less
 TINY = 1e-12
@@ -107,6 +108,6 @@ def fit_lines(
         new_tilt = np.maximum(tilt + np.clip(step_tilt, -LARGEST_STEP, LARGEST_STEP), MIN_TILT)
         moved = max(np.max(np.abs(new_offset - offset)), np.max(np.abs(new_tilt - tilt)))
         offset, tilt = new_offset, new_tilt
-        if moved < 1e-6:
+        if moved < NEAR:
             break
     return Lines(offset, tilt, center)

@@ -2,11 +2,13 @@
 
 from math import log10
 from pathlib import Path
+from textwrap import fill
 
 from knowformer.evaluation.reliability import CalibrationReport, ReliabilityBin
 from knowformer.plots.palette import BLUE, GREY, ORANGE
 from knowformer.storage.atomic_files import atomic_path
 
+LINE_WIDTH = 60  # characters of a panel's title
 LARGEST = 220.0  # area of the largest mark, in points
 
 
@@ -14,7 +16,7 @@ def draw_reliability(report: CalibrationReport, path: Path, *, title: str) -> No
     """Draws both reliabilities; marks grow with the candidates of a bin, bars are intervals."""
     from matplotlib.figure import Figure  # heavy, and an extra: loaded only to draw
 
-    figure = Figure(figsize=(8.4, 4.7), layout="constrained")
+    figure = Figure(figsize=(8.4, 5.8), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
     panels = (
         ("the model's own", report.reliability_before, report.headline("before"), GREY),
@@ -29,7 +31,8 @@ def draw_reliability(report: CalibrationReport, path: Path, *, title: str) -> No
             if each.low is not None and each.high is not None:
                 axis.vlines(each.mean_probability, each.low, each.high, color=color, alpha=0.6)
         axis.scatter(mean, true, s=[_area(b) for b in bins], color=color, alpha=0.9, zorder=3)
-        axis.set_title("\n".join([name, *headline]), loc="left", fontsize=7)
+        lines = [fill(phrase, LINE_WIDTH) for phrase in (name, *headline)]
+        axis.set_title("\n".join(lines), loc="left", fontsize=8)
         axis.set_xlabel("mean probability of a bin")
         axis.set_xlim(-0.03, 1.03)
         axis.set_ylim(-0.03, 1.03)

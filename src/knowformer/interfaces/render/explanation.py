@@ -148,7 +148,7 @@ def _faithfulness_table(explanation: Explanation) -> Table:
         if check.evidence == "prototypes" and not explanation.prototypes_matter:
             continue
         table.add_row(check.title, *_losses(explanation, [check.loss]), check.verdict, style="bold")
-        others = f"  {check.size} random ones, mean of {len(check.random)}"
+        others = f"  {check.size} random, mean of {len(check.random)}"
         table.add_row(others, *_losses(explanation, check.random), style="dim")
     if explanation.without_attention is not None:
         lost = _losses(explanation, [explanation.without_attention])

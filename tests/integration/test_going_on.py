@@ -65,10 +65,11 @@ def test_another_graph_starts_from_the_weights_of_a_run(
 def test_the_minutes_are_those_of_the_whole_command(
     tmp_path: Path, tiny: list[str], succeed: Callable[..., str]
 ) -> None:
-    started = time.monotonic()
+    started, busy = time.monotonic(), time.process_time()
     limits = ["--max-minutes", "0.1", "--max-epochs", "1000000"]
     succeed("train", "nations", "--out", tmp_path / "run", *tiny, *limits)
-    assert 2.0 < time.monotonic() - started < 10.0
+    assert time.monotonic() - started > 2.0
+    assert time.process_time() - busy < 10.0  # whatever else keeps the machine busy
 
 
 @pytest.mark.usefixtures("default_interrupt")

@@ -6,12 +6,14 @@ Entities stand on rings by their distance from the head, each in the sector of t
 reached from. The question is the first validation fact whose answer is seen for its kind alone.
 """
 
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import torch
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
+from PIL import Image
 
 from knowformer.data.dataset import Dataset, load_dataset
 from knowformer.graph.knowledge_graph import KnowledgeGraph
@@ -120,8 +122,12 @@ def main() -> None:
     axis.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2)
     axis.set_aspect("equal")
     axis.axis("off")
-    with atomic_path(TARGET) as temporary:
-        figure.savefig(temporary, format="png", dpi=100)
+    drawn = BytesIO()
+    figure.savefig(drawn, format="png", dpi=100)
+    with atomic_path(TARGET) as temporary, Image.open(drawn) as picture:
+        picture.convert("RGB").quantize(128, Image.Quantize.MAXCOVERAGE).save(
+            temporary, format="png", optimize=True
+        )
 
 
 if __name__ == "__main__":

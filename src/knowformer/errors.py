@@ -9,7 +9,8 @@
         |-- ConfigError                 a setting that does not exist or cannot work
         |-- MissingPackageError         an optional package that is not installed
         |-- BackendUnavailableError     a kernel backend that cannot run here
-        |-- BundleError                 a run folder that is missing, broken or already in use
+        |-- BundleError                 a run folder or a store that is missing, broken or in use
+        |-- ConflictError               a change that what happened before does not allow
         `-- StorageError                a file could not be written
 
 A message is one sentence, or two: what was expected, what was found, where, and what to do.
@@ -17,15 +18,34 @@ What to do is said in Python's words, with parameters and calls in backticks, su
 the command line says it as flags and commands (``interfaces/hints.py``).
 """
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib.util import find_spec
 
+LONGEST = 2000  # characters of a message: names and paths may have any number
+_BEGINNING, _END = 1200, 600
+# What moves a cursor, rings, hides or turns text round, and what no encoding has.
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """Returns text in one line, with backslash escapes for characters that are none to see."""
+    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def shortened(text: str) -> str:
+    """Returns text that a person can read, without its middle if it is very long."""
+    return text if len(text) <= LONGEST else f"{text[:_BEGINNING]} ... {text[-_END:]}"
+
 
 class KnowformerError(Exception):
-    """Base of all errors raised on purpose."""
+    """Base of all errors raised on purpose; whatever a message quotes, it is one short line."""
 
     exit_code = 1
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(shortened(printable(message)))
 
 
 class NonFiniteLossError(KnowformerError):
@@ -82,7 +102,11 @@ class BackendUnavailableError(UserError):
 
 
 class BundleError(UserError):
-    """A run folder that is missing, broken or already in use."""
+    """A run folder, or a store of live facts, that is missing, broken or already in use."""
+
+
+class ConflictError(UserError):
+    """A change that what happened before does not allow."""
 
 
 class StorageError(UserError):

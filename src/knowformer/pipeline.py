@@ -25,6 +25,7 @@ from knowformer.evaluation.baselines.comparison import compare
 from knowformer.evaluation.baselines.ranking import Baseline, rank_baselines
 from knowformer.evaluation.ranks import Ranks
 from knowformer.graph.inverse import is_inverse, with_inverse_facts
+from knowformer.kernels.interface import select_backend
 from knowformer.model.knowformer import KnowFormer
 from knowformer.plots.learning_curve import can_draw, draw_learning_curve
 from knowformer.reasoner import Reasoner
@@ -34,6 +35,7 @@ from knowformer.runs.folder import (
     CHECKPOINT_FILE,
     Bundle,
     InitialWeights,
+    check_resumable,
     holds_run,
     load_calibration,
     load_config,
@@ -54,6 +56,7 @@ from knowformer.training.config import RunConfig
 from knowformer.training.defaults import complete
 from knowformer.training.events import Event, OnEvent, ValidationEvent, read_events, work_event
 from knowformer.training.loop import OnValidation, Trainer
+from knowformer.training.plan import check_memory
 from knowformer.training.settings_file import (
     build_config,
     flat_settings,
@@ -150,6 +153,7 @@ def _start(
     config = config or build_config(defaults=starting_settings(graph, source))
     dataset = load_dataset(graph, seed=config.seed)
     config = complete(config, dataset.for_training())
+    _check_possible(config, dataset)
     initial = None
     if source is not None:
         initial = InitialWeights(source, initial_weights(source, config, dataset.relations))
@@ -157,12 +161,25 @@ def _start(
     return config, dataset
 
 
+def _check_possible(config: RunConfig, dataset: Dataset) -> None:
+    """Refuses what could not be trained, before a folder is made or memory is taken."""
+    select_backend(config.backend)
+    check_memory(config, dataset.train.graph)
+    if not len(training_splits(dataset, config).train.facts):
+        raise DataError(
+            "Expected training facts, found none that the validation holdout leaves. Lower "
+            "`training.validation_region` or `training.validation_relations`."
+        )
+
+
 def _go_on(
     folder: Path, graph: GraphSource | None, config: RunConfig | None
 ) -> tuple[RunConfig, Dataset]:
     """Reads a run folder; returns the settings to go on with, and the data set."""
+    check_resumable(folder)
     dataset = load_run_dataset(folder)
     _check_same_graph(folder, dataset, graph)
+    _check_possible(config or load_config(folder), dataset)
     return continue_run(folder, config), dataset
 
 
@@ -203,7 +220,7 @@ class _Run:
             stop=self.stop,
             clock=self.clock,
             questions_after=questions if calibrate else 0,
-            weights=load_initial_weights(folder),
+            weights=load_initial_weights(folder, config, self.dataset.relations),
         )
         has_checkpoint = resume and (folder / CHECKPOINT_FILE).exists()
         if not has_checkpoint and self.tell is not _tell_nobody:

@@ -6,7 +6,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Unpack
 
-import torch
 from jaxtyping import Int
 from torch import Tensor
 
@@ -15,6 +14,7 @@ from knowformer.answering.batch_job import BatchSummary, answer_file
 from knowformer.answering.candidates import HowToAnswer, Names
 from knowformer.answering.questions import Question, question_parts
 from knowformer.answering.results import Answers, AnswerStream, MissingFacts
+from knowformer.answering.what_if import LOOKED_AT, WhatIf, compare_answers
 from knowformer.calibration.calibrate import calibrate_model
 from knowformer.calibration.calibration import Calibration
 from knowformer.calibration.calibrator import Calibrator
@@ -23,11 +23,12 @@ from knowformer.data.dataset import Dataset, GraphSource, load_dataset
 from knowformer.data.holdout import sample_facts
 from knowformer.data.labels import Labels
 from knowformer.errors import ConfigError
-from knowformer.evaluation.evaluate import Progress, evaluate, rank_split
+from knowformer.evaluation.evaluate import Progress, evaluate
 from knowformer.evaluation.report import EvaluationReport
 from knowformer.explanation.check.benchmark import measure_test_set
 from knowformer.explanation.check.faithfulness_report import FaithfulnessReport
-from knowformer.explanation.example import NUM_ASKED, Example, choose_example
+from knowformer.explanation.comparison import Comparison
+from knowformer.explanation.example import NUM_ASKED, Example, choose_example, find_facts
 from knowformer.explanation.explainer import Explainer
 from knowformer.explanation.explanation import Explanation
 from knowformer.explanation.find.evidence import EvidenceFinder
@@ -38,6 +39,7 @@ from knowformer.runs.bound_run import BoundRun
 from knowformer.runs.folder import Bundle, save_calibration
 from knowformer.scoring.scorer import Scorer
 from knowformer.seeding import generator
+from knowformer.storage.triples_io import NamedTriple
 
 
 class Reasoner(BoundRun):
@@ -47,16 +49,12 @@ class Reasoner(BoundRun):
         self,
         bundle: Bundle,
         graph: KnowledgeGraph,
-        known_facts: Int[Tensor, "N 3"] | None = None,
+        known: Int[Tensor, "N 3"] | KnownAnswers | None = None,
         *,
         labels: Labels | None = None,
         threads: int = 0,
     ) -> None:
-        super().__init__(bundle, graph, known_facts, labels=labels, threads=threads)
-        self._known = KnownAnswers.of(graph)
-        if known_facts is not None:
-            sizes = {"num_entities": len(graph.entities), "num_relations": len(graph.relations)}
-            self._known = KnownAnswers(known_facts, **sizes)
+        super().__init__(bundle, graph, known, labels=labels, threads=threads)
         self._answerer = Answerer(
             bundle.model,
             graph,
@@ -94,6 +92,42 @@ class Reasoner(BoundRun):
         if relation is None and options.among is not None:
             raise ConfigError("Expected candidates for a head or a tail, got them for a relation.")
         return self._answerer.answer([question], options, progress=progress)[0]
+
+    def what_if(
+        self,
+        *,
+        head: str | None = None,
+        relation: str | None = None,
+        tail: str | None = None,
+        without: Iterable[NamedTriple] = (),
+        also: Iterable[NamedTriple] = (),
+        **how: Unpack[HowToAnswer],
+    ) -> WhatIf:
+        """Answers a question as it is, and as if facts were gone or there; nothing is stored.
+
+        Args:
+            head: as of ``answer``, like ``relation`` and ``tail``.
+            relation: the relation's name.
+            tail: the tail's.
+            without: facts (head, relation, tail) of the graph, by name or readable name.
+            also: further facts; their entities may be new.
+            how: as of ``answer``.
+
+        Raises:
+            DataError: a fact to leave out is not there.
+            ConfigError: no fact was given, or as of ``answer``.
+            VocabularyError: a name is unknown.
+        """
+        come, gone = list(also), list(without)
+        if not come and not gone:
+            raise ConfigError("Expected facts to leave out or to add, got none.")
+        k = self._answerer.options(**how).k
+        looked_at: HowToAnswer = {**how, "k": max(k, LOOKED_AT)}
+        before, after = (
+            reasoner.answer(head=head, relation=relation, tail=tail, **looked_at)
+            for reasoner in (self, self.with_facts(come, gone))
+        )
+        return compare_answers(before, after, k=k)
 
     def score(self, heads: NamesOrIds, relations: NamesOrIds) -> Scores:
         """Scores every entity that each query (head, relation, ?) sees, without gradients.
@@ -224,6 +258,7 @@ class Reasoner(BoundRun):
         *,
         graph: GraphSource | None = None,
         relations: int = 0,
+        num_facts: int | None = None,
         progress: Progress | None = None,
         command: str | None = None,
     ) -> EvaluationReport:
@@ -236,6 +271,7 @@ class Reasoner(BoundRun):
             split: ``test``, ``valid`` or ``train``.
             graph: another data set.
             relations: ask for the relation of so many facts as well.
+            num_facts: ask a sample of so many facts, drawn by the run's seed; none: all.
             progress: called with facts done and facts in all.
             command: what the user typed, to be kept in the report.
         """
@@ -250,6 +286,7 @@ class Reasoner(BoundRun):
             calibration=self.calibration,
             link=self.link,
             relations=relations,
+            num_facts=num_facts,
             command=command,
         )
 
@@ -285,6 +322,30 @@ class Reasoner(BoundRun):
             head, relation, tail, asks_for=asks_for, num_paths=k, num_prototypes=num_prototypes
         )
 
+    def compare(
+        self,
+        *,
+        relation: str,
+        first: str,
+        second: str,
+        head: str | None = None,
+        tail: str | None = None,
+        k: int = NUM_PATHS,
+        num_prototypes: int = NUM_PROTOTYPES,
+    ) -> Comparison:
+        """Explains two answers to (head, relation, ?) or to (?, relation, tail), side by side.
+
+        Raises:
+            ConfigError, VocabularyError: as of ``answer``.
+        """
+        self.question(head=head, relation=relation, tail=tail)
+        asked: AsksFor = "tail" if head is not None else "head"
+        given = {"head": head or "", "relation": relation, "tail": tail or ""}
+        how: dict[str, Any] = {"asks_for": asked, "k": k, "num_prototypes": num_prototypes}
+        return Comparison(
+            *(self.explain(**given | {asked: answer}, **how) for answer in (first, second))
+        )
+
     def example(self, *, progress: Progress | None = None) -> Example:
         """Returns a test fact that the model finds, with its explanation, chosen by a rule.
 
@@ -299,21 +360,8 @@ class Reasoner(BoundRun):
         seed = self.config.seed
         split = sample_facts(self.dataset.test, NUM_ASKED, generator=generator(seed, "example"))
         scorer = Scorer(self.model, self.graph, seed=seed, threads=self._threads)
-        ranks, directed, _ = rank_split(scorer, replace(split, graph=self.graph))
-        tails = slice(len(split.facts))  # the others ask for heads
-        found = directed[tails][ranks.realistic[tails] == 1.0]
-        rows, _ = self._known.lookup(found[:, 0], found[:, 1])
-        few_answers_first = torch.bincount(rows, minlength=len(found)).argsort(stable=True)
-        entities, relations = self.graph.entities.names, self.graph.relations.names
-        return choose_example(
-            self._explainer,
-            [
-                (entities[head], relations[relation], entities[tail])
-                for head, relation, tail in found[few_answers_first].tolist()
-            ],
-            num_asked=len(split.facts),
-            progress=progress,
-        )
+        found = find_facts(scorer, replace(split, graph=self.graph), self._known)
+        return choose_example(self._explainer, found, num_asked=len(split.facts), progress=progress)
 
     @cached_property
     def _explainer(self) -> Explainer:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from knowformer.errors import require_package
+from knowformer.errors import printable, require_package
 
 if TYPE_CHECKING:
     import pandas
@@ -139,4 +139,6 @@ def _text(value: Any, column: Column) -> str:
         if column.is_probability and 1 - least / 2 < value < 1:
             return f">{1 - least:.{column.decimals}f}"
         return f"{value:,.{column.decimals}f}"
-    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+    return (
+        "" if value is None else f"{value:,}" if isinstance(value, int) else printable(str(value))
+    )

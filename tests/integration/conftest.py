@@ -17,8 +17,7 @@ from unittest.mock import patch
 
 import pytest
 
-from knowformer.interfaces import entry
-from knowformer.interfaces.cli import main
+from knowformer.interfaces import cli, entry
 
 COMMAND = Path(sys.executable).with_name("knowformer")
 
@@ -63,11 +62,12 @@ def command(command_environment: dict[str, str]) -> Callable[..., Finished]:
             patch.dict(os.environ, command_environment, clear=True),
             patch.multiple(sys, argv=typed, stdout=out, stderr=err),
             patch.object(entry, "keep_freed_memory"),  # it would, for the tests to come
+            patch.object(cli, "ending_at_once", contextlib.nullcontext),
             log_as_it_was(),
             contextlib.chdir(cwd or Path.cwd()),
             pytest.raises(SystemExit) as ended,
         ):
-            main()
+            cli.main()
         return Finished(typed, ended.value.code or 0, read_back(out), read_back(err))
 
     return run

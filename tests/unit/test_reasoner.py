@@ -9,7 +9,7 @@ import torch
 from knowformer import KnowledgeGraph, ModelConfig, Reasoner, RunConfig, TrainingConfig, train
 from knowformer.answering.results import Answers
 from knowformer.data.dataset import Dataset
-from knowformer.errors import ConfigError, VocabularyError
+from knowformer.errors import ConfigError, DataError, VocabularyError
 from knowformer.graph.inverse import num_with_inverses
 from knowformer.graph.knowledge_graph import number_facts
 from knowformer.graph.vocabulary import Vocabulary
@@ -131,3 +131,37 @@ def test_scores_are_given_for_names_and_ids_and_repeat(reasoner: Reasoner) -> No
         reasoner.score(heads, asked[:1])
     with pytest.raises(VocabularyError, match="relation ids from 0 to 3, got 4"):
         reasoner.score(heads[:1], [4])
+
+
+def test_what_if_answers_as_a_reasoner_with_those_facts_and_stores_nothing(
+    reasoner: Reasoner,
+) -> None:
+    relation = reasoner.graph.relations.names[0]
+    first, *_ = named_facts(reasoner.graph)
+    new = ("place00", relation, "guest")
+    asked = {"head": "place00", "relation": relation}
+    compared = reasoner.what_if(**asked, without=[first], also=[new], k=3)
+    changed = reasoner.on(reasoner.graph.with_facts([new], [first]))
+    assert compared.before == reasoner.answer(**asked, k=3)
+    assert compared.after == changed.answer(**asked, k=3)
+    (guest,) = (m for m in reasoner.what_if(**asked, also=[new], k=99).moves if m.name == "guest")
+    assert guest.rank_before is None
+    assert guest.rank_after is not None
+    assert "guest" not in reasoner.graph.entities
+    with pytest.raises(DataError, match="Expected facts of the graph to remove"):
+        reasoner.what_if(**asked, without=[(*new[:2], "place00")])
+    with pytest.raises(ConfigError, match="facts to leave out or to add, got none"):
+        reasoner.what_if(**asked)
+
+
+def test_two_answers_to_one_question_are_compared(reasoner: Reasoner) -> None:
+    relation = reasoner.graph.relations.names[0]
+    tails = reasoner.compare(head="place00", relation=relation, first="place01", second="place05")
+    answers = (tails.first.answer, tails.second.answer)
+    assert (answers, tails.first.question()) == (("place01", "place05"), tails.second.question())
+    heads = reasoner.compare(tail="place00", relation=relation, first="place01", second="place05")
+    assert (heads.first.asks_for, heads.first.head, heads.first.tail) == (
+        *("head", "place01", "place00"),
+    )
+    with pytest.raises(ConfigError, match="Expected two of head, relation and tail"):
+        reasoner.compare(relation=relation, first="place01", second="place05")

@@ -96,7 +96,7 @@ def _write_tsv(path: Path, rows: Iterable[Record], columns: tuple[str, ...]) -> 
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.write("\t".join(columns) + "\n")
         for row in rows:
-            file.write("\t".join(_escaped(row.get(column)) for column in columns) + "\n")
+            file.write("\t".join(tsv_cell(row.get(column)) for column in columns) + "\n")
 
 
 def _write_csv(path: Path, rows: Iterable[Record], columns: tuple[str, ...]) -> None:
@@ -112,7 +112,8 @@ def _cell(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _escaped(value: Any) -> str:
+def tsv_cell(value: Any) -> str:
+    """Returns a value as a cell of a table: what would end a cell or a line is escaped."""
     text = _cell(value)
     if not any(mark in text for mark in ESCAPES):
         return text

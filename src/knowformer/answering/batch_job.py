@@ -21,7 +21,13 @@ from knowformer.answering.questions import Question
 from knowformer.answering.ranking import Options
 from knowformer.answering.responses import AnswersResponse
 from knowformer.errors import ConfigError, DataError, StorageError, UserError
-from knowformer.storage.atomic_files import atomic_path, remove_partial_files, write_text
+from knowformer.storage.atomic_files import (
+    LONGEST,
+    atomic_path,
+    remove_partial_files,
+    write_text,
+)
+from knowformer.storage.locks import sole_process
 
 PART_ROWS = 512
 PART_PASSES = 1024  # of the model; a relation question takes two per relation
@@ -86,6 +92,25 @@ def answer_file(
     next(read_rows(queries), None)  # refuses columns that are no questions before it writes
     job = _Job(answerer, options, target.with_name(f"{target.name}.parts"))
     identity = {"queries": checksum, "model": answerer.fingerprint(), **asdict(options)}
+    refusal = StorageError(
+        f"Expected {target} to be free, found another process writing it. Wait until it is done, "
+        "or choose another file."
+    )
+    with sole_process(target.with_name(f".{target.name[:LONGEST]}.lock"), refusal):
+        return _answer_file(job, queries, target, identity, total, kind, resume, progress)
+
+
+def _answer_file(
+    job: _Job,
+    queries: Path,
+    target: Path,
+    identity: dict[str, Any],
+    total: int,
+    kind: str,
+    resume: bool,
+    progress: Progress | None,
+) -> BatchSummary:
+    answerer, options = job.answerer, job.options
     is_new = _open_parts(job, target, identity, resume=resume)
     try:
         questions, resumed = _answer_parts(job, queries, total, progress)

@@ -33,6 +33,7 @@ from knowformer.scoring.scorer import Scorer
 from knowformer.seeding import derive_seed
 
 OTHERS = 8  # heads of a relation that say how its answers typically rank
+OTHER_SCORES = 20_000_000  # of such heads that are kept: about 100 MB
 
 Progress = Callable[[int, int], None]
 
@@ -114,7 +115,7 @@ class Engine:
 
         self._scorer = scorer
 
-        @lru_cache(maxsize=OTHERS)
+        @lru_cache(maxsize=max(OTHERS, OTHER_SCORES // (OTHERS * max(1, len(graph.entities)))))
         def others(relation: int) -> tuple[list[int], ScoredBatch]:
             """Scores some heads of a relation; one more than needed: one may be asked about."""
             every = roles_of(graph.adjacency).entities(relation)

@@ -18,6 +18,7 @@ from typing import Any
 from knowformer.answering.questions import ASKED
 from knowformer.data.readers.parquet import is_text, open_parquet
 from knowformer.errors import ConfigError, DataError, require_package
+from knowformer.storage.plain_files import open_plain
 
 COLUMNS = ("head", "relation", "tail")
 ENDINGS = {
@@ -78,7 +79,7 @@ def measure(path: Path) -> tuple[int, str]:
     """
     digest, lines = hashlib.sha256(), 0
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             while block := file.read(1 << 20):
                 digest.update(block)
                 lines += block.count(b"\n")
@@ -111,7 +112,8 @@ def _read_table(path: Path, kind: str) -> Iterator[Row]:
     mark = "commas" if kind == "csv" else "tabs"
     columns: Sequence[str] | None = None
     for number, text, fault in _lines(path):
-        fields = next(csv.reader([text])) if kind == "csv" else text.split("\t")
+        fields, broken = _fields(text, kind)
+        fault = fault or broken
         if columns is None:
             named = [field.strip().lower() for field in fields]
             columns = COLUMNS
@@ -125,13 +127,23 @@ def _read_table(path: Path, kind: str) -> Iterator[Row]:
         yield Row(number, text, _asked(dict(zip(columns, fields, strict=False))), fault)
 
 
+def _fields(text: str, kind: str) -> tuple[list[str], str | None]:
+    """Returns the columns of a line, and what is wrong with it."""
+    if kind != "csv":
+        return text.split("\t"), None
+    try:
+        return next(csv.reader([text])), None
+    except csv.Error as error:
+        return [text], f"Expected comma-separated text, got: {error}."
+
+
 def _read_json_lines(path: Path) -> Iterator[Row]:
     for number, text, fault in _lines(path):
         content: Any = {}
         if fault is None:
             try:
                 content = json.loads(text)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 fault = f"Expected a JSON object, got: {error}."
         if fault is None and not isinstance(content, dict):
             fault = f"Expected a JSON object, got {type(content).__name__}."

@@ -11,7 +11,7 @@ of that curve by a line of its own. Only the score differs between the candidate
 everything rises with it, so a calibrated probability never changes their order.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -37,6 +37,10 @@ TINY = 1e-12
 
 CurveKind = Literal["line", "steps"]
 
+# A calibration comes back out of a file: no number of it may turn probabilities into NaN.
+Number = Annotated[float, Field(ge=-1e9, le=1e9, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0)]
+
 
 class Curve(BaseModel):
     """Log-odds to probability, never falling."""
@@ -45,9 +49,9 @@ class Curve(BaseModel):
 
     kind: CurveKind
     """``line``: Platt scaling, a line in log-odds; ``steps``: isotonic regression."""
-    slope: float = Field(default=1.0, ge=0.0)
-    shift: float = 0.0
-    log_odds: list[float] = []
+    slope: float = Field(default=1.0, ge=0.0, le=1e9)
+    shift: Number = 0.0
+    log_odds: list[Number] = []
     """Of ``steps``: where the probabilities below hold; between them, straight lines."""
     probabilities: list[float] = []
 
@@ -77,9 +81,9 @@ class Line(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    offset: float
-    tilt: float = Field(gt=-1.0)
-    center: float
+    offset: Number
+    tilt: float = Field(gt=-1.0, le=1e9)
+    center: Number
 
     def apply(self, probabilities: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
         """Returns the relation's probabilities, given the pooled ones."""
@@ -92,9 +96,9 @@ class ProbabilityBasis(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    questions: int
+    questions: Count
     """Of the calibration's sample."""
-    facts: int
+    facts: Count
     """Validation facts that were missing there."""
 
     @property
@@ -108,13 +112,13 @@ class FittedOn(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    facts: int
+    facts: Count
     """Validation facts among the sampled questions, each asked in up to two directions."""
-    questions: int
-    candidates: int
-    sampled_from: int
+    questions: Count
+    candidates: Count
+    sampled_from: Count
     """Questions that the sample stands for."""
-    test_facts_among_candidates: int
+    test_facts_among_candidates: Count
     """How many; which they are is never looked at."""
     seed: int
     relations: dict[str, dict[Side, ProbabilityBasis]] | None = None
@@ -127,13 +131,13 @@ class Calibration(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    format_version: int = FORMAT_VERSION
+    format_version: int = Field(default=FORMAT_VERSION, ge=1)
     event: str = EVENT
     link: LinkFunction = Field(
         validation_alias=AliasChoices("own", "link"), serialization_alias="own"
     )
     """The model's link function; ``own`` in calibration.json."""
-    coefficients: dict[str, float]
+    coefficients: dict[str, Number]
     pooled: Curve
     lines: dict[str, dict[Side, Line]] = {}
     """By the relation's name and the side that is asked for."""
@@ -146,6 +150,12 @@ class Calibration(BaseModel):
     """How relations between two entities are compared; None in runs of before it was fitted."""
     weights_sha256: str = ""
     """Of the model that it belongs to."""
+
+    @model_validator(mode="after")
+    def _has_coefficients(self) -> "Calibration":
+        if missing := set(COEFFICIENTS) - self.coefficients.keys():
+            raise ValueError(f"expected the coefficients {', '.join(sorted(missing))}")
+        return self
 
     def probabilities(
         self, log_odds: Float[np.ndarray, " N"], relation: str, side: Side

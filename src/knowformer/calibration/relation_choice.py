@@ -7,9 +7,11 @@ formula is a product of powers: the share of r in the facts of h and of t over i
 facts, which is what their kinds say, times what the model says in either direction.
 """
 
+from typing import Annotated
+
 import numpy as np
 from jaxtyping import Bool, Float
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 COEFFICIENTS = ("all_facts", "head_facts", "tail_facts", "tail_odds", "head_odds")
 KINDS = COEFFICIENTS[:3]
@@ -22,9 +24,17 @@ class RelationChoice(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    coefficients: dict[str, float] = dict(zip(COEFFICIENTS, DEFAULTS, strict=True))
-    facts: int = 0
+    coefficients: dict[str, Annotated[float, Field(ge=-1e9, le=1e9)]] = dict(
+        zip(COEFFICIENTS, DEFAULTS, strict=True)
+    )
+    facts: int = Field(default=0, ge=0)
     """Validation facts that it was fitted to; none: the coefficients are those of a guess."""
+
+    @model_validator(mode="after")
+    def _has_coefficients(self) -> "RelationChoice":
+        if missing := set(COEFFICIENTS) - self.coefficients.keys():
+            raise ValueError(f"expected the coefficients {', '.join(sorted(missing))}")
+        return self
 
     def scores(self, columns: Float[np.ndarray, "... C"]) -> Float[np.ndarray, "..."]:
         """Returns a number for each relation that orders those of one pair."""

@@ -23,8 +23,13 @@ from knowformer.choices import SplitName
 from knowformer.data import catalog
 from knowformer.data.labels import Labels, read_labels
 from knowformer.data.splitting import SPLIT_IDS, SplitSizes, split_by_seed, split_edges
-from knowformer.data.trained_relations import check_relations, read_facts, relations_of
-from knowformer.errors import DataError, suggest
+from knowformer.data.trained_relations import (
+    check_relations,
+    read_facts,
+    read_held_out,
+    relations_of,
+)
+from knowformer.errors import DataError, printable, suggest
 from knowformer.graph.fact_index import Ids
 from knowformer.graph.knowledge_graph import KnowledgeGraph, number_facts, renumber_relations
 from knowformer.graph.vocabulary import Vocabulary
@@ -351,20 +356,21 @@ def _is_split(folder: Path) -> bool:
 
 
 def _from_folder(folder: Path, seed: int, relations: Vocabulary | None) -> Dataset:
-    name = folder.resolve().name
+    name = printable(folder.resolve().name)
     if (folder / "edges.txt").is_file():
         return _from_edges(folder / "edges.txt", seed, relations)
     train = read_triples(folder / "train.txt")
     if not _is_split(folder):
         return _from_single_file(folder / "train.txt", train, seed, relations)
+    read = read_held_out if relations is None else read_facts  # a model's must cover them all
     relations = relations_of(folder / "train.txt", train, relations)
-    valid = read_facts(folder / "valid.txt", relations)
+    valid = read(folder / "valid.txt", relations)
     beside = folder.resolve().with_name(f"{name}_ind")  # "." alone has no name
     if beside.is_dir():
         others = (read_facts(beside / f"{split}.txt", relations) for split in SPLIT_NAMES)
         unseen = _on_one_graph(name, relations, *others)
         return replace(_on_one_graph(name, relations, train, valid, []), test=unseen.test)
-    test = read_facts(folder / "test.txt", relations)
+    test = read(folder / "test.txt", relations)
     if (folder / "msg.txt").is_file():
         message = read_facts(folder / "msg.txt", relations)
         unseen = _on_one_graph(name, relations, message, valid, test)
@@ -390,7 +396,7 @@ def _from_single_file(
     if relations is not None:
         check_relations(path, triples, relations)  # names the triple
     graph = KnowledgeGraph.from_triples(triples)
-    name = path.parent.resolve().name if path.stem == "train" else path.stem
+    name = printable(path.parent.resolve().name if path.stem == "train" else path.stem)
     return make_dataset(graph, name=name, seed=seed, relations=relations, where=f" in {path}")
 
 
@@ -398,4 +404,4 @@ def _from_edges(path: Path, seed: int, relations: Vocabulary | None) -> Dataset:
     edges = list(dict.fromkeys(read_edges(path, HOMOGENEOUS_RELATION)))
     splits = split_edges(edges, seed=seed, where=f" in {path}")
     relations = relations_of(path, splits[0], relations)
-    return _on_one_graph(path.parent.resolve().name, relations, *splits)
+    return _on_one_graph(printable(path.parent.resolve().name), relations, *splits)

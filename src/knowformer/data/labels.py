@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from knowformer.errors import VocabularyError, suggest
+from knowformer.errors import VocabularyError, printable, suggest
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.storage.triples_io import read_columns
 
@@ -30,12 +30,12 @@ class Labels:
     relations: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def entity(self, name: str) -> str:
-        """Returns an entity's readable name."""
-        return self.entities.get(name, name)
+        """Returns an entity's readable name, as it can be shown: control characters escaped."""
+        return printable(self.entities.get(name, name))
 
     def relation(self, name: str) -> str:
-        """Returns a relation's readable name."""
-        return self.relations.get(name, name)
+        """Returns a relation's, likewise."""
+        return printable(self.relations.get(name, name))
 
     def find_entity(self, name: str, entities: Vocabulary) -> int:
         """Returns the id of an entity, given by its own or by its readable name."""

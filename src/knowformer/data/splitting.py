@@ -5,6 +5,7 @@ Edges of one kind, without direction, are split as the field splits them.
 Every source without splits is split here: a file to train on, an import, another library's graph.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -56,7 +57,7 @@ class SplitSizes:
 def _count(name: str, wanted: int | float | None, num_facts: int) -> int:
     if wanted is None:
         return max(1, min(int(DEFAULT_FRACTION * num_facts), MOST_HELD_OUT))
-    if wanted <= 0 or (wanted >= 1 and wanted != int(wanted)):
+    if not 0 < wanted < math.inf or (wanted >= 1 and wanted != int(wanted)):
         raise ConfigError(
             f"Expected a fraction below 1, or a number of facts, as `{name}`, got {wanted:g}."
         )

@@ -11,6 +11,7 @@ from torch import Tensor
 from knowformer.calibration.calibration import Calibration
 from knowformer.calibration.calibrator import Calibrator
 from knowformer.data.dataset import Dataset, GraphSource, Split, load_dataset
+from knowformer.data.holdout import sample_facts
 from knowformer.evaluation.baselines.comparison import compare
 from knowformer.evaluation.baselines.ranking import rank_baselines
 from knowformer.evaluation.link_prediction import auroc, average_precision, sample_unlinked
@@ -33,6 +34,7 @@ from knowformer.queries.batches import evaluation_batches
 from knowformer.queries.known_answers import KnownAnswers
 from knowformer.scoring.link import LinkFunction
 from knowformer.scoring.scorer import Scorer
+from knowformer.seeding import generator
 from knowformer.system.workers import torch_on_one_core
 
 Progress = Callable[[int, int], None]
@@ -90,6 +92,7 @@ def evaluate(
     calibration: Calibration | None = None,
     link: LinkFunction = "softmax",
     relations: int = 0,
+    num_facts: int | None = None,
     command: str | None = None,
 ) -> EvaluationReport:
     """Evaluates a model on a split of a data set by filtered ranking.
@@ -106,11 +109,15 @@ def evaluate(
         calibration: the model's, to be measured as well; not on ``train``, whose facts it sees.
         link: the model's link function, for relations where there is no calibration.
         relations: ask for the relation of so many facts as well.
+        num_facts: ask a sample of so many facts, drawn by the seed; none: all.
         command: what the user typed, to be kept in the report.
     """
     started = time.perf_counter()
     dataset = load_dataset(source, seed=seed)
-    split = dataset.split(split_name)
+    whole = dataset.split(split_name)
+    split = whole
+    if num_facts is not None:
+        split = sample_facts(whole, num_facts, generator=generator(seed, "evaluation"))
     scorer = Scorer(model, split.graph, seed=seed, threads=threads)
     ranks, directed, num_queries = rank_split(scorer, split, progress=progress)
     trained_on = trained_on or dataset.train.graph
@@ -126,7 +133,7 @@ def evaluate(
     asks_head = facts.asks_head
     calibrator = Calibrator(calibration, link, split.graph.relations)
     return EvaluationReport(
-        protocol=_protocol(dataset, split, num_queries, seed, trained_on=trained_on),
+        protocol=_protocol(dataset, whole, split, num_queries, seed, trained_on=trained_on),
         **metrics_by_policy(ranks),
         head=metrics_by_policy(ranks[asks_head]),
         tail=metrics_by_policy(ranks[~asks_head]),
@@ -211,13 +218,20 @@ def _by_category(
 
 
 def _protocol(
-    dataset: Dataset, split: Split, num_queries: int, seed: int, *, trained_on: KnowledgeGraph
+    dataset: Dataset,
+    whole: Split,
+    split: Split,
+    num_queries: int,
+    seed: int,
+    *,
+    trained_on: KnowledgeGraph,
 ) -> EvaluationProtocol:
     return EvaluationProtocol(
         dataset=dataset.name,
         split=split.name,
         setting=_setting(split, trained_on),
         num_facts=len(split.facts),
+        sampled_from=len(whole.facts) if len(split.facts) < len(whole.facts) else None,
         num_queries=num_queries,
         num_candidates=len(split.graph.entities),
         filter=f"known facts removed from the candidates: {_filter_splits(dataset, split)}",

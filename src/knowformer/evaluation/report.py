@@ -31,6 +31,8 @@ class EvaluationProtocol(BaseModel):
     split: str
     setting: str
     num_facts: int
+    sampled_from: int | None = None
+    """Facts of the split, where only a sample of them was asked."""
     num_queries: int
     num_candidates: int
     filter: str
@@ -121,9 +123,10 @@ class EvaluationReport(Tabular, BaseModel):
             for key in METRIC_NAMES
         ]
         protocol = self.protocol
+        sampled = f" of {protocol.sampled_from:,}" if protocol.sampled_from else ""
         title = (
-            f"{protocol.dataset}, {protocol.split}: {protocol.num_facts:,} facts asked both ways, "
-            f"{protocol.num_candidates:,} candidates"
+            f"{protocol.dataset}, {protocol.split}: {protocol.num_facts:,}{sampled} facts asked "
+            f"both ways, {protocol.num_candidates:,} candidates"
         )
         sections = frozenset(end - 1 for end in ends)
         return TableView(title, columns, rows, self._caption(), sections=sections)

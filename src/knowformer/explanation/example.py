@@ -2,12 +2,17 @@
 
 from collections.abc import Sequence
 
+import torch
 from pydantic import BaseModel
 
+from knowformer.data.dataset import Split
 from knowformer.errors import DataError
-from knowformer.evaluation.evaluate import Progress
+from knowformer.evaluation.evaluate import Progress, rank_split
 from knowformer.explanation.explainer import Explainer
 from knowformer.explanation.explanation import Explanation, mean_of
+from knowformer.queries.known_answers import KnownAnswers
+from knowformer.scoring.scorer import Scorer
+from knowformer.storage.triples_io import NamedTriple
 
 NUM_ASKED = 100  # held-out facts
 NUM_EXPLAINED = 5  # of those that are found
@@ -32,9 +37,23 @@ class Example(BaseModel):
         )
 
 
+def find_facts(scorer: Scorer, split: Split, known: KnownAnswers) -> list[NamedTriple]:
+    """Returns the facts whose tail the model ranks first, those with few known answers first."""
+    ranks, directed, _ = rank_split(scorer, split)
+    tails = slice(len(split.facts))  # the others ask for heads
+    found = directed[tails][ranks.realistic[tails] == 1.0]
+    rows, _ = known.lookup(found[:, 0], found[:, 1])
+    few_answers_first = torch.bincount(rows, minlength=len(found)).argsort(stable=True)
+    entities, relations = split.graph.entities.names, split.graph.relations.names
+    return [
+        (entities[head], relations[relation], entities[tail])
+        for head, relation, tail in found[few_answers_first].tolist()
+    ]
+
+
 def choose_example(
     explainer: Explainer,
-    found: Sequence[tuple[str, str, str]],
+    found: Sequence[NamedTriple],
     *,
     num_asked: int,
     progress: Progress | None = None,

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from knowformer.graph.edge_orders import EarlierEdges, EdgeIndices
 from knowformer.graph.fact_index import BY_QUERY, BY_RECEIVER, FactIndex
+from knowformer.graph.id_ranges import check_facts
 from knowformer.graph.inverse import inverse_facts, num_with_inverses, with_inverse_facts
 from knowformer.kernels.interface import Edges
 
@@ -21,6 +22,12 @@ class Adjacency:
     """
 
     def __init__(self, facts: Int[Tensor, "N 3"], *, num_entities: int, num_relations: int) -> None:
+        """Sorts the facts.
+
+        Raises:
+            DataError: an id is out of range; kernels go by these edges and do not look again.
+        """
+        check_facts(facts, num_entities=num_entities, num_relations=num_relations)
         directed = with_inverse_facts(facts, num_relations).numpy()
         width = num_with_inverses(num_relations)
         sizes = {"num_entities": num_entities, "num_relations": width}

@@ -89,7 +89,11 @@ class KnowledgeGraph:
         return self.entities.keys()
 
     def with_facts(
-        self, added: Iterable[NamedTriple] = (), removed: Iterable[NamedTriple] = ()
+        self,
+        added: Iterable[NamedTriple] = (),
+        removed: Iterable[NamedTriple] = (),
+        *,
+        more_entities: Iterable[str] = (),
     ) -> "KnowledgeGraph":
         """Returns the graph after a change: a snapshot of the next version; this one stays.
 
@@ -101,6 +105,8 @@ class KnowledgeGraph:
         Args:
             added: named triples.
             removed: named triples that are facts of this graph.
+            more_entities: candidates that need not occur in the triples; numbered before those
+                that do.
 
         Raises:
             VocabularyError: a relation is not among the graph's, or an entity of a fact to remove.
@@ -116,10 +122,13 @@ class KnowledgeGraph:
                     f"Expected facts of the graph to remove, got {triple}, which is not one of "
                     f"its {self.adjacency.num_edges // 2:,}."
                 )
-        new, old = self._absent(come), [triple for triple in gone if triple not in come]
-        if not new and not old:
+        present = self.holds(list(come))
+        new = [triple for triple, is_there in zip(come, present, strict=True) if not is_there]
+        old = [triple for triple in gone if triple not in come]
+        names = (name for head, _, tail in new for name in (head, tail))
+        entities = self.entities.extended([*more_entities, *names])
+        if not new and not old and entities is self.entities:
             return self
-        entities = self.entities.extended(name for head, _, tail in new for name in (head, tail))
         changes = {
             "added": number_facts(new, entities, self.relations),
             "removed": number_facts(old, entities, self.relations),
@@ -143,12 +152,21 @@ class KnowledgeGraph:
         facts = renumber_relations(self.facts, self.relations, relations)
         return KnowledgeGraph(self.entities, relations, facts, version=self.version)
 
-    def _absent(self, triples: Iterable[NamedTriple]) -> list[NamedTriple]:
-        """Returns the triples that are not facts of the graph; their entities may be new."""
-        named = [(h, r, t) for h, r, t in triples if h in self.entities and t in self.entities]
-        are_there = self.adjacency.has_fact(number_facts(named, self.entities, self.relations))
-        known = {named[place] for place in are_there.nonzero().flatten().tolist()}
-        return [triple for triple in triples if triple not in known]
+    def holds(self, triples: Sequence[NamedTriple]) -> list[bool]:
+        """Returns which named triples are facts of the graph; their entities may be unknown.
+
+        Raises:
+            VocabularyError: a relation is not among the graph's.
+        """
+        entities, relations = self.entities, self.relations
+        named = {
+            place: (entities.id(head), relations.id(relation), entities.id(tail))
+            for place, (head, relation, tail) in enumerate(triples)
+            if head in entities and tail in entities
+        }
+        facts = torch.tensor(list(named.values()), dtype=torch.long).reshape(-1, 3)
+        are_facts = dict(zip(named, self.adjacency.has_fact(facts).tolist(), strict=True))
+        return [are_facts.get(place, False) for place in range(len(triples))]
 
     def same_as(self, other: "KnowledgeGraph") -> bool:
         """Returns True when names, their numbers and the facts are the same."""

@@ -77,6 +77,10 @@ class Vocabulary:
             f"Expected one of {len(self):,} {self.kind} names, got {name!r}.{self.hint(name)}"
         )
 
+    def name(self, number: int) -> str:
+        """Returns the name of an id, without a list of all names."""
+        return self._table.names[number]
+
     def hint(self, name: str) -> str:
         """Returns near spellings of an unknown name, else names that exist if that may help."""
         near = suggest(name, self.names)

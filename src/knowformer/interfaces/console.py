@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from knowformer.errors import printable
+
 # No emoji: an entity may be called :smile:.
 out = Console(emoji=False)
 err = Console(stderr=True, emoji=False)
@@ -42,20 +44,26 @@ def typed_command() -> str:
     return shlex.join(sys.argv)
 
 
+def _lines(text: str) -> str:
+    """Returns lines that do to a terminal what they say; a name may hold its commands."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
 def print_line(text: str) -> None:
     """Prints text as it is: a path may hold brackets, and must not be wrapped."""
-    out.print(text, markup=False, highlight=False, soft_wrap=True)
+    out.print(_lines(text), markup=False, highlight=False, soft_wrap=True)
 
 
 def print_note(text: str) -> None:
     """Prints a remark to standard error, as it is."""
-    err.print(f"note: {text}", markup=False, highlight=False, soft_wrap=True)
+    err.print(_lines(f"note: {text}"), markup=False, highlight=False, soft_wrap=True)
 
 
 def print_error(sentence: str) -> None:
     """Prints what went wrong to standard error, however quiet the command is."""
     err.quiet = False
-    err.print(f"error: {sentence}", style="red", markup=False, highlight=False, soft_wrap=True)
+    text = _lines(f"error: {sentence}")
+    err.print(text, style="red", markup=False, highlight=False, soft_wrap=True)
 
 
 class JsonOutput:

@@ -8,6 +8,8 @@ import logging
 import re
 from shlex import quote
 
+from knowformer.errors import printable, shortened
+
 FLAGS = {
     "assignments": "--set",
     "columns": "--columns",
@@ -16,14 +18,17 @@ FLAGS = {
     "force": "--force",
     "format": "--format",
     "header": "--header",
+    "host": "--host",
     "keep_literals": "--keep-literals",
     "max_minutes": "--max-minutes",
     "no_leaks": "--no-leaks",
     "out": "--out",
+    "port": "--port",
     "quote": "--quote",
     "resume": "--resume",
     "skip_bad": "--skip-bad",
     "start_from": "--from",
+    "store": "--store",
     "test": "--test",
     "time": "--temporal",
     "valid": "--valid",
@@ -68,4 +73,5 @@ class NoteFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Returns the record as a note."""
-        return as_typed(f"note: {super().format(record)}")
+        lines = super().format(record).split("\n")  # several where an error was raised
+        return as_typed("note: " + "\n".join(shortened(printable(line)) for line in lines))

@@ -13,12 +13,29 @@ import torch
 from jaxtyping import Bool, Float, Int, Int32, Int64, UInt8
 from torch import Tensor
 
+from knowformer.errors import DataError
+
 Similarity = Literal["linear", "exponential", "random_features"]
 
 Linear = tuple[Float[Tensor, "D D"], Float[Tensor, " D"]]  # (out x in), bias
 Norm = tuple[Float[Tensor, " D"], Float[Tensor, " D"]]  # weight, bias
 
 NO_HEAD = -1  # in the place of a query's head: none is marked
+
+
+def check_ids(ids: Int[Tensor, " N"], size: int, what: str, *, least: int = 0) -> None:
+    """Checks the ids of queries, by which compiled code reads and does not look again.
+
+    Raises:
+        DataError: one of them is out of range.
+    """
+    if not len(ids):
+        return
+    numbers = ids.numpy()
+    lowest, highest = int(numbers.min()), int(numbers.max())
+    if lowest < least or highest >= size:
+        wrong = lowest if lowest < least else highest
+        raise DataError(f"Expected {what} ids from {least} to {size - 1:,}, got {wrong:,}.")
 
 
 @dataclass(frozen=True)
@@ -152,7 +169,12 @@ class QueryView:
 
     @staticmethod
     def whole(edges: Edges, heads: Int[Tensor, " B"]) -> "QueryView":
-        """Returns the view of queries that all see one graph."""
+        """Returns the view of queries that all see one graph.
+
+        Raises:
+            DataError: a head is not an entity of the graph.
+        """
+        check_ids(heads, edges.num_entities, "head", least=NO_HEAD)
         offsets = torch.arange(len(heads) + 1) * edges.num_entities
         return QueryView(edges, offsets, torch.zeros_like(heads), heads)
 

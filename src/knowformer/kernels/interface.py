@@ -31,6 +31,7 @@ from knowformer.kernels._operands import (
     ScoreWeights,
     Similarity,
     StreamWeights,
+    check_ids,
 )
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "Similarity",
     "StreamWeights",
     "backend_names",
+    "check_ids",
     "kappa",
     "queries_and_keys",
     "select_backend",

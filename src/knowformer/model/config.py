@@ -8,30 +8,42 @@ from knowformer.choices import PresetName
 from knowformer.kernels.interface import Similarity
 from knowformer.views.settings import ViewSettings
 
+RELEASED_LAYERS, RELEASED_QUERY_KEY_HOPS = 3, 2
+_RELEASED_DEPTH = {
+    "num_layers": RELEASED_LAYERS,
+    "num_query_key_hops": RELEASED_QUERY_KEY_HOPS,
+    "num_value_hops": 3,
+}
+
 
 class ModelConfig(BaseModel):
     """Settings of the model. Defaults are the released code's; see ``PRESETS``."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
+        frozen=True,
+        strict=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
     )
 
-    hidden_dim: int = Field(default=32, ge=1)
+    hidden_dim: int = Field(default=32, ge=1, le=4096)
     """D, width of every state."""
-    num_layers: int = Field(default=3, ge=1)
-    """L, transformer layers."""
-    num_query_key_hops: int = Field(default=2, ge=0)
-    """L~, message-passing steps that make queries and keys in each layer."""
-    num_value_hops: int = Field(default=3, ge=0)
+    num_layers: int | None = Field(default=None, ge=1, le=64)
+    """L, transformer layers; none: 3, or 2 where a query sees a part of the graph."""
+    num_query_key_hops: int | None = Field(default=None, ge=0, le=32)
+    """L~, message-passing steps that make queries and keys in each layer; none: 2, or 1 where a
+    query sees a part of the graph."""
+    num_value_hops: int = Field(default=3, ge=0, le=32)
     """L^, message-passing steps that make values in each layer."""
-    num_heads: int = Field(default=4, ge=1)
+    num_heads: int = Field(default=4, ge=1, le=4096)
     """H, attention heads; must divide hidden_dim."""
     dropout: float = Field(default=0.1, ge=0.0, lt=1.0)
     """Share of feed-forward activations dropped in training."""
     similarity: Similarity = "linear"
     """kappa(q, k): linear 1 + q.k, exponential exp(q.k) (quadratic in entities), or its estimate
     from random features."""
-    num_random_features: int = Field(default=64, ge=1)
+    num_random_features: int = Field(default=64, ge=1, le=65536)
     """Features per head when similarity is random_features."""
     attention: bool = True
     """False: the value stream's output takes the place of the attention's (ablation)."""
@@ -43,12 +55,12 @@ class ModelConfig(BaseModel):
     """Linear layers of a hop's update."""
     update_norm: bool = True
     """Whether a hop ends with LayerNorm and a residual connection."""
-    noise_dim: int = Field(default=1, ge=0)
+    noise_dim: int = Field(default=1, ge=0, le=4096)
     """Numbers of identity noise per entity; 0 means hidden_dim."""
-    noise_scale: float = Field(default=4.0, ge=0.0)
+    noise_scale: float = Field(default=4.0, ge=0.0, le=1e6)
     """Standard deviation of the identity noise."""
 
-    view_size: int | None = Field(default=None, ge=0)
+    view_size: int | None = Field(default=None, ge=0, le=2**31 - 1)
     """Entities that a query sees, at most: its part of the graph, in training and in use. 0: the
     whole graph; none: chosen when training starts."""
     view_alpha: float = Field(default=0.85, gt=0.0, lt=1.0)
@@ -79,6 +91,17 @@ class ModelConfig(BaseModel):
         return min(num_entities, self.view_size or num_entities)
 
     @property
+    def layers(self) -> int:
+        """``num_layers``, or the released code's if nothing has been chosen yet."""
+        return RELEASED_LAYERS if self.num_layers is None else self.num_layers
+
+    @property
+    def query_key_hops(self) -> int:
+        """``num_query_key_hops``, or the released code's if nothing has been chosen yet."""
+        hops = self.num_query_key_hops
+        return RELEASED_QUERY_KEY_HOPS if hops is None else hops
+
+    @property
     def noise_width(self) -> int:
         """Numbers of noise per entity."""
         return self.noise_dim or self.hidden_dim
@@ -86,7 +109,13 @@ class ModelConfig(BaseModel):
 
 PRESETS: dict[PresetName, dict[str, Any]] = {
     # What the authors published as code: two-layer update, LayerNorm, residual; scalar noise.
-    "released": {"update_layers": 2, "update_norm": True, "noise_dim": 1, "noise_scale": 4.0},
+    "released": {
+        "update_layers": 2,
+        "update_norm": True,
+        "noise_dim": 1,
+        "noise_scale": 4.0,
+        **_RELEASED_DEPTH,
+    },
     # What the paper says: three-layer update, nothing after it; a noise vector; one head.
     "paper": {
         "update_layers": 3,
@@ -94,5 +123,6 @@ PRESETS: dict[PresetName, dict[str, Any]] = {
         "noise_dim": 0,
         "noise_scale": 1.0,
         "num_heads": 1,
+        **_RELEASED_DEPTH,
     },
 }

@@ -43,7 +43,7 @@ class KnowFormer(nn.Module):
         self.config = config
         self.backend: Backend = select_backend(backend)
         self.encoder = TableEncoder(config, num_relations)
-        self.layers = nn.ModuleList([KnowFormerLayer(config) for _ in range(config.num_layers)])
+        self.layers = nn.ModuleList([KnowFormerLayer(config) for _ in range(config.layers)])
         self.score_hidden = nn.Linear(config.hidden_dim, config.hidden_dim)
         self.score_last = nn.Linear(config.hidden_dim, 1)
         self.register_load_state_dict_pre_hook(_rename_old_weights)

@@ -63,4 +63,4 @@ def _random_directions(config: ModelConfig) -> Float[Tensor, "H C F"] | None:
         config.hidden_dim // config.num_heads,
         config.num_random_features,
     )
-    return torch.randn(shape, generator=generator(0, "random_features"))
+    return torch.randn(shape, generator=generator(0, "random_features"), device="cpu")

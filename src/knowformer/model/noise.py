@@ -32,6 +32,6 @@ def identity_noise(
     """
     layers = [
         counter_normal(derive_seed(seed, "noise", draw, layer), entity_keys, config.noise_width)
-        for layer in range(config.num_layers)
+        for layer in range(config.layers)
     ]
     return torch.from_numpy(np.stack(layers)) * config.noise_scale

@@ -46,7 +46,7 @@ class RelationProjection(nn.Module):
         super().__init__()
         self._num_relations = num_relations
         size = config.hidden_dim, num_relations * config.hidden_dim
-        has_query_stream = config.attention and config.query_stream and config.num_query_key_hops
+        has_query_stream = config.attention and config.query_stream and config.query_key_hops
         self.query_key = nn.Linear(*size) if has_query_stream else None
         num_value_hops = config.num_value_hops if config.value_stream else 0
         self.value = nn.ModuleList([nn.Linear(*size) for _ in range(num_value_hops)])
@@ -68,7 +68,7 @@ class TableEncoder(nn.Module):
         super().__init__()
         self.query_relations = nn.Embedding(num_relations, config.hidden_dim)
         self.layers = nn.ModuleList(
-            [RelationProjection(config, num_relations) for _ in range(config.num_layers)]
+            [RelationProjection(config, num_relations) for _ in range(config.layers)]
         )
 
     def forward(

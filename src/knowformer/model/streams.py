@@ -20,7 +20,7 @@ class QueryKeyStream(nn.Module):
         width = config.hidden_dim
         self.first = nn.Linear(width + config.noise_width, width)
         self.second = nn.Linear(width, width)
-        self.hops = nn.ModuleList([Hop(config) for _ in range(config.num_query_key_hops)])
+        self.hops = nn.ModuleList([Hop(config) for _ in range(config.query_key_hops)])
 
     def noise_input(self, identity_noise: Float[Tensor, "V noise"]) -> Float[Tensor, "V D"]:
         """Returns what the first map makes of each entity's noise, with its bias."""

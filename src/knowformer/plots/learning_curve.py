@@ -3,10 +3,15 @@
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from knowformer.plots.drawing import drawing, title_of
 from knowformer.plots.palette import BLUE, GREY, ORANGE
 from knowformer.storage.atomic_files import atomic_path
 from knowformer.training.events import RecordedEvent
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 HOW_TO_GET_PLOTS = "no picture: matplotlib is not installed (pip install 'knowformer[plots]')"
 
@@ -18,6 +23,13 @@ def can_draw() -> bool:
 
 def draw_learning_curve(events: Sequence[RecordedEvent], path: Path, *, title: str) -> None:
     """Draws loss and validation MRR over minutes, the chosen weights marked."""
+    with drawing():
+        figure = _figure(events, title)
+        with atomic_path(path) as temporary:
+            figure.savefig(temporary, format=path.suffix.lstrip("."), dpi=150)
+
+
+def _figure(events: Sequence[RecordedEvent], title: str) -> "Figure":
     from matplotlib.figure import Figure  # heavy, and an extra: loaded only to draw
 
     training = [event for event in events if event["kind"] == "training"]
@@ -51,12 +63,11 @@ def draw_learning_curve(events: Sequence[RecordedEvent], path: Path, *, title: s
         )
     mrr_axis.set_ylabel("validation MRR, filtered by train and valid")
     mrr_axis.set_ylim(0, 1)
-    loss_axis.set_title(title, loc="left")
+    loss_axis.set_title(title_of(title), loc="left")
     lines = [*loss_axis.get_lines(), mrr_axis.get_lines()[0]]
     loss_axis.legend(
         lines, ["training loss (left)", "validation MRR (right)"], loc="upper right", frameon=False
     )
     loss_axis.spines["top"].set_visible(False)
     mrr_axis.spines["top"].set_visible(False)
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, format=path.suffix.lstrip("."), dpi=150)
+    return figure

@@ -3,10 +3,15 @@
 from math import log10
 from pathlib import Path
 from textwrap import fill
+from typing import TYPE_CHECKING
 
 from knowformer.evaluation.reliability import CalibrationReport, ReliabilityBin
+from knowformer.plots.drawing import drawing, title_of
 from knowformer.plots.palette import BLUE, GREY, ORANGE
 from knowformer.storage.atomic_files import atomic_path
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 LINE_WIDTH = 60  # characters of a panel's title
 LARGEST = 220.0  # area of the largest mark, in points
@@ -14,6 +19,13 @@ LARGEST = 220.0  # area of the largest mark, in points
 
 def draw_reliability(report: CalibrationReport, path: Path, *, title: str) -> None:
     """Draws both reliabilities; marks grow with the candidates of a bin, bars are intervals."""
+    with drawing():
+        figure = _figure(report, title)
+        with atomic_path(path) as temporary:
+            figure.savefig(temporary, format=path.suffix.lstrip("."), dpi=150)
+
+
+def _figure(report: CalibrationReport, title: str) -> "Figure":
     from matplotlib.figure import Figure  # heavy, and an extra: loaded only to draw
 
     figure = Figure(figsize=(8.4, 5.8), layout="constrained")
@@ -41,9 +53,10 @@ def draw_reliability(report: CalibrationReport, path: Path, *, title: str) -> No
             axis.spines[spine].set_visible(False)
     axes[0].set_ylabel("fraction that is true")
     how = "Larger marks have more candidates; bars are 95 % intervals."
-    figure.suptitle(f"{title}: {report.candidates}\n{how}", x=0.01, ha="left", fontsize=10)
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, format=path.suffix.lstrip("."), dpi=150)
+    figure.suptitle(
+        f"{title_of(title)}: {report.candidates}\n{how}", x=0.01, ha="left", fontsize=10
+    )
+    return figure
 
 
 def _area(one: ReliabilityBin) -> float:

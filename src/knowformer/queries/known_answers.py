@@ -29,6 +29,36 @@ class KnownAnswers:
         known._index = graph.adjacency.by_query
         return known
 
+    def changed(
+        self,
+        *,
+        added: Int[Tensor, "A 3"],
+        removed: Int[Tensor, "B 3"],
+        num_entities: int,
+        num_relations: int,
+    ) -> "KnownAnswers":
+        """Returns what is known after a change of facts, by copying; this one stays as it is.
+
+        Args:
+            added: facts; those that are known already change nothing.
+            removed: facts; nor do those that are not known.
+            num_entities: how many entities there are then.
+            num_relations: how many relations, as named.
+        """
+        sizes = {"num_entities": num_entities, "num_relations": num_with_inverses(num_relations)}
+        known = KnownAnswers.__new__(KnownAnswers)
+        known._num_entities = num_entities
+        known._index = self._index.resized(**sizes)
+        come = with_inverse_facts(added[~known.holds(added)], num_relations)
+        gone = with_inverse_facts(removed[known.holds(removed)], num_relations)
+        known._index = known._index.changed(come.numpy(), gone.numpy())
+        return known
+
+    def facts(self, num_relations: int) -> Int[Tensor, "N 3"]:
+        """Returns the facts that are known, without their inverses; sorted."""
+        directed = torch.from_numpy(self._index.layout.facts(self._index.keys))
+        return directed[directed[:, 1] < num_relations]
+
     def lookup(
         self, heads: Int[Tensor, " B"], relations: Int[Tensor, " B"]
     ) -> tuple[Int[Tensor, " K"], Int[Tensor, " K"]]:

@@ -1,5 +1,7 @@
 """BoundRun: a loaded run with a graph to answer on, which can be changed and sent elsewhere."""
 
+import hashlib
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +16,7 @@ from knowformer.data.labels import Labels, read_label_file
 from knowformer.errors import BundleError
 from knowformer.graph.fact_index import Ids
 from knowformer.graph.knowledge_graph import KnowledgeGraph, number_facts
+from knowformer.queries.known_answers import KnownAnswers
 from knowformer.runs.folder import Bundle, load_bundle, weights_sha256
 from knowformer.scoring.link import LinkFunction
 from knowformer.storage.triples_io import NamedTriple
@@ -28,7 +31,7 @@ class BoundRun:
         self,
         bundle: Bundle,
         graph: KnowledgeGraph,
-        known_facts: Int[Tensor, "N 3"] | None = None,
+        known: Int[Tensor, "N 3"] | KnownAnswers | None = None,
         *,
         labels: Labels | None = None,
         threads: int = 0,
@@ -38,7 +41,7 @@ class BoundRun:
         Args:
             bundle: the run.
             graph: its facts are what the model sees; its relations are the model's.
-            known_facts: facts that are marked as known; those of the graph if not given.
+            known: facts that are marked as known; those of the graph if not given.
             labels: readable names.
             threads: CPU threads; 0 takes all cores.
         """
@@ -50,7 +53,11 @@ class BoundRun:
         self.calibration = bundle.calibration
         self.graph = graph
         self.labels = labels or Labels()
-        self._known_facts = known_facts
+        if isinstance(known, Tensor):
+            sizes = {"num_entities": len(graph.entities), "num_relations": len(graph.relations)}
+            known = KnownAnswers(known, **sizes)
+        self._own_known = known  # where more is known than the graph's facts
+        self._known = known or KnownAnswers.of(graph)
         self._threads = threads
 
     def __repr__(self) -> str:
@@ -122,28 +129,76 @@ class BoundRun:
         Raises:
             VocabularyError: a relation is not among the model's.
         """
+        return self.with_facts(added=facts)
+
+    def with_facts(
+        self: Bound, added: Iterable[NamedTriple] = (), removed: Iterable[NamedTriple] = ()
+    ) -> Bound:
+        """Returns a reasoner after a change of facts, both seen and known; this one stays.
+
+        Args:
+            added: (head, relation, tail), by name or readable name; other entities are new ones.
+            removed: the same, of facts that the graph has.
+
+        Raises:
+            VocabularyError: a relation is not among the model's, or an entity of a fact to remove.
+            DataError: a fact to remove is not there.
+        """
+        come = [self.named_fact(*fact) for fact in added]
+        gone = [self.named_fact(*fact) for fact in removed]
+        return self.on_snapshot(self.graph.with_facts(come, gone), added=come, removed=gone)
+
+    def named_fact(self, head: str, relation: str, tail: str) -> NamedTriple:
+        """Returns a fact in the names of the graph; an entity that it does not know is a new one.
+
+        Raises:
+            VocabularyError: the relation is not among the model's, or a readable name stands for
+                several.
+        """
         entities, relations, labels = self.graph.entities, self.graph.relations, self.labels
 
         def entity(name: str) -> str:
-            is_known = labels.has_entity(name, entities)
-            return entities.names[labels.find_entity(name, entities)] if is_known else name
+            is_known = name not in entities and labels.has_entity(name, entities)
+            return entities.name(labels.find_entity(name, entities)) if is_known else name
 
-        added = [
-            (entity(head), relations.names[labels.find_relation(name, relations)], entity(tail))
-            for head, name, tail in facts
-        ]
-        graph, known = self.graph.with_facts(added), self._known_facts
+        known = relations.names[labels.find_relation(relation, relations)]
+        return entity(head), known, entity(tail)
+
+    def on_snapshot(
+        self: Bound,
+        graph: KnowledgeGraph,
+        *,
+        added: Iterable[NamedTriple],
+        removed: Iterable[NamedTriple],
+    ) -> Bound:
+        """Returns a reasoner on a later snapshot of its graph.
+
+        Args:
+            graph: the snapshot.
+            added: the facts that came since, in the graph's names.
+            removed: the facts that went.
+        """
+        known = self._own_known
         if known is not None:
-            known = torch.cat([known, number_facts(added, graph.entities, relations)]).unique(dim=0)
-        return self._rebound(graph, known, labels=labels)
+            numbered = [number_facts(f, graph.entities, graph.relations) for f in (added, removed)]
+            sizes = {"num_entities": len(graph.entities), "num_relations": len(graph.relations)}
+            known = known.changed(added=numbered[0], removed=numbered[1], **sizes)
+        return self._rebound(graph, known, labels=self.labels)
+
+    def graph_fingerprint(self) -> str:
+        """Returns a checksum of the names and of all facts that are known."""
+        digest = hashlib.sha256(self._known.to_bytes())
+        for names in (self.graph.entities.names, self.graph.relations.names):
+            digest.update(json.dumps(names).encode())
+        return digest.hexdigest()
 
     def _rebound(
-        self: Bound, graph: KnowledgeGraph, known_facts: Tensor | None = None, *, labels: Labels
+        self: Bound, graph: KnowledgeGraph, known: KnownAnswers | None = None, *, labels: Labels
     ) -> Bound:
         bundle = Bundle(
             self.folder, self.config, self.dataset, self.model, self.link, self.calibration
         )
-        return type(self)(bundle, graph, known_facts, labels=labels, threads=self._threads)
+        return type(self)(bundle, graph, known, labels=labels, threads=self._threads)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the run folder's path and the graph, but no weights, for another process.
@@ -157,7 +212,7 @@ class BoundRun:
                 f"Expected the weights of {self.folder}, from which a pickled reasoner is loaded "
                 "again, found others in its model. Pickle the model's `state_dict()` instead."
             )
-        known = None if self._known_facts is None else self._known_facts.numpy()
+        known = self._own_known and self._own_known.facts(len(self.graph.relations)).numpy()
         run, sha256 = self.folder.resolve(), weights_sha256(self.folder)
         arguments = (run, sha256, self.graph, known, self.labels, self._threads)
         return _load_pickled, (type(self), *arguments)

@@ -15,8 +15,8 @@ tracking.json           under which id MLflow or Weights & Biases know the run, 
 """
 
 import hashlib
-import json
 import logging
+import os
 import re
 import tomllib
 from collections.abc import Generator
@@ -25,49 +25,65 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast, get_args
 
-import torch
-from filelock import FileLock, Timeout
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from torch import Tensor
 
 from knowformer.calibration.calibration import FORMAT_VERSION as CALIBRATION_VERSION
 from knowformer.calibration.calibration import Calibration
-from knowformer.choices import SplitName
-from knowformer.data.dataset import SPLIT_NAMES, Dataset, Split
-from knowformer.data.labels import Labels
-from knowformer.errors import BundleError, ConfigError, StorageError
-from knowformer.graph.inverse import num_with_inverses
-from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.data.dataset import Dataset
+from knowformer.errors import BundleError, ConfigError, StorageError, printable
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.model.knowformer import KnowFormer
+from knowformer.runs.metrics import read_metrics, update_metrics
+from knowformer.runs.stored_dataset import (
+    FACTS_FILE,
+    NAMES_FILE,
+    load_run_dataset,
+    save_run_dataset,
+)
+from knowformer.runs.stored_files import first_fault, read_text, write_json
+from knowformer.runs.stored_weights import load_model
 from knowformer.scoring.link import LinkFunction
 from knowformer.storage.atomic_files import write_text
-from knowformer.storage.tensor_files import read_tensors, write_tensors
+from knowformer.storage.locks import sole_process
+from knowformer.storage.plain_files import open_plain
+from knowformer.storage.tensor_files import read_metadata, write_tensors
 from knowformer.system.environment import describe_environment
+from knowformer.training.checkpoint import read_counters
 from knowformer.training.config import RunConfig
-from knowformer.training.settings_file import parse_config, to_toml
+from knowformer.training.events import kept_lines
+from knowformer.training.settings_file import parse_config, parse_toml, to_toml
+
+__all__ = [
+    "CHECKPOINT_FILE",
+    "Bundle",
+    "InitialWeights",
+    "check_resumable",
+    "holds_run",
+    "load_bundle",
+    "load_calibration",
+    "load_config",
+    "load_initial_weights",
+    "load_run_dataset",
+    "read_metrics",
+    "save_calibration",
+    "save_config",
+    "save_weights",
+    "sole_trainer",
+    "start_run",
+    "update_metrics",
+    "weights_sha256",
+    "write_json",
+]
 
 _logger = logging.getLogger(__name__)
 
-FORMAT_VERSION = 1
 LOCK_FILE = ".training.lock"
 CHECKPOINT_FILE = "checkpoint.safetensors"
 INITIAL_FILE = "initial.safetensors"
 LINK = "link_function"  # in the metadata of model.safetensors
-NUM_SETTINGS = re.compile(r"# (\d+) settings\n")
+NUM_SETTINGS = re.compile(r"# (\d{1,9}) settings\n")
 """First line of config.toml: fewer than that, and the file was cut off."""
-
-
-class _DatasetFile(BaseModel):
-    """dataset.json."""
-
-    format_version: int
-    name: str
-    relations: list[str]
-    graphs: list[list[str]]  # entity names of each graph
-    graph_of_split: dict[SplitName, int]
-    entity_names: dict[str, str] = {}  # readable names by id, where the data set has them
-    relation_names: dict[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -109,24 +125,12 @@ def sole_trainer(folder: Path) -> Generator[None]:
     Raises:
         BundleError: another process is at it.
     """
-    path = folder / LOCK_FILE
-    lock = FileLock(path, timeout=0)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise BundleError(
-            f"Expected {folder} to be free, found another process training in it. Wait until it "
-            "is done, or choose another `out`."
-        ) from None
-    except (OSError, NotImplementedError) as error:  # a disk without locks
-        _logger.debug("No lock on %s: %s", folder, error)
-    try:
+    refusal = BundleError(
+        f"Expected {folder} to be free, found another process training in it. Wait until it is "
+        "done, or choose another `out`."
+    )
+    with sole_process(folder / LOCK_FILE, refusal):
         yield
-    finally:
-        if lock.is_locked:
-            with suppress(OSError):
-                path.unlink()
-        lock.release()
 
 
 def start_run(
@@ -148,27 +152,14 @@ def start_run(
             f"Expected a folder without a run, found one in {folder}. Choose another `out`, or "
             "go on with that run with `resume=True`."
         )
-    graphs = _distinct_graphs(dataset)
-    splits = {name: dataset.split(name) for name in SPLIT_NAMES}
-    names = _DatasetFile(
-        format_version=FORMAT_VERSION,
-        name=dataset.name,
-        relations=list(dataset.relations),
-        graphs=[list(graph.entities) for graph in graphs],
-        graph_of_split={name: graphs.index(splits[name].graph) for name in SPLIT_NAMES},
-        entity_names=dict(dataset.labels.entities),
-        relation_names=dict(dataset.labels.relations),
-    )
-    facts = {f"graph.{number}": graph.facts for number, graph in enumerate(graphs)}
-    for name, split in splits.items():
-        facts |= {f"{name}.facts": split.facts, f"{name}.known": split.known}
-    compact = {name: tensor.to(torch.int32) for name, tensor in facts.items()}
     with _all_or_nothing(folder):
-        write_tensors(folder / "facts.safetensors", compact)
-        write_text(folder / "dataset.json", json.dumps(names.model_dump(), ensure_ascii=False))
+        save_run_dataset(folder, dataset)
         write_json(folder / "environment.json", describe_environment())
         if initial is not None:
-            origin = {"run": str(initial.run), "weights_sha256": weights_sha256(initial.run)}
+            origin = {
+                "run": printable(str(initial.run)),
+                "weights_sha256": weights_sha256(initial.run),
+            }
             write_tensors(folder / INITIAL_FILE, initial.weights, origin)
         save_config(folder, config)  # last: a folder with settings is a folder with a run
 
@@ -180,10 +171,16 @@ def save_config(folder: Path, config: RunConfig) -> None:
     write_text(folder / "config.toml", f"# {number} settings\n{settings}")
 
 
-def load_initial_weights(folder: Path) -> dict[str, Tensor] | None:
-    """Loads the weights that a run starts from; None if it starts at random."""
+def load_initial_weights(
+    folder: Path, config: RunConfig, relations: Vocabulary
+) -> dict[str, Tensor] | None:
+    """Loads the weights that a run starts from; None if it starts at random.
+
+    Raises:
+        BundleError: the file is damaged, or holds other weights than the settings say.
+    """
     path = folder / INITIAL_FILE
-    return read_tensors(path)[0] if path.exists() else None
+    return load_model(path, config, relations)[0].state_dict() if path.exists() else None
 
 
 @contextmanager
@@ -193,7 +190,7 @@ def _all_or_nothing(folder: Path) -> Generator[None]:
     try:
         yield
     except StorageError:
-        for name in ("facts.safetensors", "dataset.json", "environment.json", INITIAL_FILE):
+        for name in (FACTS_FILE, NAMES_FILE, "environment.json", INITIAL_FILE):
             with suppress(OSError):
                 (folder / name).unlink()
         if is_new:
@@ -210,11 +207,8 @@ def save_weights(folder: Path, model: KnowFormer, *, link: LinkFunction) -> None
 def load_config(folder: Path) -> RunConfig:
     """Loads a run's settings."""
     path = folder / "config.toml"
-    text = _read_text(path)
-    try:
-        settings = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"Expected a TOML file at {path}, got: {error}.") from error
+    text = read_text(path)
+    settings = parse_toml(text, where=f"a TOML file at {path}")
     config = parse_config(settings, where=str(path))
     if not _is_whole(text, settings):
         raise ConfigError(
@@ -244,23 +238,13 @@ def load_bundle(folder: Path) -> Bundle:
     """
     config = load_config(folder)
     dataset = load_run_dataset(folder)
-    model = KnowFormer(
-        config.model, num_with_inverses(len(dataset.relations)), backend=config.backend
-    )
     path = folder / "model.safetensors"
     if not path.exists():
         raise BundleError(
             f"Expected {path.name} in {folder}, found none. Training writes it after its first "
             f"validation; go on with that run: `train(None, '{folder}', resume=True)`."
         )
-    weights, metadata = read_tensors(path)
-    try:
-        model.load_state_dict(weights)
-    except RuntimeError as error:
-        raise BundleError(
-            f"Expected the weights of this run's settings in {path}, got others. Was config.toml "
-            "edited after training?"
-        ) from error
+    model, metadata = load_model(path, config, dataset.relations)
     # Runs from before the link function was stored: their loss tells it.
     link = metadata.get(LINK, config.training.link)
     if link not in get_args(LinkFunction):
@@ -271,6 +255,21 @@ def load_bundle(folder: Path) -> Bundle:
     return Bundle(
         folder, config, dataset, model.eval(), cast("LinkFunction", link), load_calibration(folder)
     )
+
+
+def check_resumable(folder: Path) -> None:
+    """Checks what a run that goes on reads or replaces later, before anything is changed.
+
+    Raises:
+        BundleError: a file is damaged, or no file.
+    """
+    read_metrics(folder)
+    checkpoint, weights = folder / CHECKPOINT_FILE, folder / "model.safetensors"
+    if os.path.lexists(checkpoint):
+        kept_lines(folder / "events.jsonl", read_counters(checkpoint).event_bytes)
+    if os.path.lexists(weights):
+        read_metadata(weights)
+        load_calibration(folder)
 
 
 def save_calibration(folder: Path, calibration: Calibration) -> Calibration:
@@ -289,12 +288,12 @@ def load_calibration(folder: Path) -> Calibration | None:
     path = folder / "calibration.json"
     if not path.exists():
         return None
-    remedy = f"Fit it again: `Reasoner.from_pretrained('{folder}').calibrate()`."
+    again = f"fit it again: `Reasoner.from_pretrained('{folder}').calibrate()`."
     try:
-        calibration = Calibration.model_validate_json(_read_text(path))
+        calibration = Calibration.model_validate_json(read_text(path))
     except ValidationError as error:
         raise BundleError(
-            f"Expected a calibration in {path}, got: {_first(error)}. {remedy}"
+            f"Expected a calibration in {path}, got: {first_fault(error)}. Remove it and {again}"
         ) from None
     if calibration.format_version > CALIBRATION_VERSION:
         raise BundleError(
@@ -302,99 +301,16 @@ def load_calibration(folder: Path) -> Calibration | None:
             f"{calibration.format_version}. Update knowformer."
         )
     if calibration.weights_sha256 != weights_sha256(folder):
-        _logger.warning("%s was fitted for other weights and is not used. %s", path, remedy)
+        _logger.warning("%s was fitted for other weights and is not used; %s", path, again)
         return None
     return calibration
 
 
 def weights_sha256(folder: Path) -> str:
     """Returns the checksum of a run's weights."""
-    with (folder / "model.safetensors").open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def load_run_dataset(folder: Path) -> Dataset:
-    """Loads the data set that a run was trained on, from the run folder alone."""
-    path = folder / "dataset.json"
+    path = folder / "model.safetensors"
     try:
-        names = _DatasetFile.model_validate_json(_read_text(path))
-    except ValidationError as error:
-        raise BundleError(f"Expected a data set's names in {path}, got: {_first(error)}.") from None
-    if names.format_version > FORMAT_VERSION:
-        raise BundleError(
-            f"Expected format {FORMAT_VERSION} or older in {path}, got {names.format_version}. "
-            "Update knowformer."
-        )
-    compact, _ = read_tensors(folder / "facts.safetensors")
-    facts = {name: tensor.long() for name, tensor in compact.items()}
-    relations = Vocabulary(names.relations, kind="relation")
-    try:
-        graphs = [
-            KnowledgeGraph(Vocabulary(entities, kind="entity"), relations, facts[f"graph.{number}"])
-            for number, entities in enumerate(names.graphs)
-        ]
-        splits = {
-            name: Split(name, graphs[number], facts[f"{name}.facts"], facts[f"{name}.known"])
-            for name, number in names.graph_of_split.items()
-        }
-        labels = Labels(names.entity_names, names.relation_names)
-        return Dataset(names.name, *(splits[name] for name in SPLIT_NAMES), labels=labels)
-    except (KeyError, IndexError) as error:
-        raise BundleError(
-            f"Expected facts for every split in {folder / 'facts.safetensors'}, found no {error}."
-        ) from error
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Writes JSON atomically, for people as much as for programs."""
-    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-
-
-def read_metrics(folder: Path) -> dict[str, Any]:
-    """Reads metrics.json; empty when there is none.
-
-    Raises:
-        BundleError: the file is damaged.
-    """
-    path = folder / "metrics.json"
-    if not path.exists():
-        return {}
-    try:
-        metrics: dict[str, Any] = json.loads(_read_text(path))
-    except ValueError as error:
-        raise BundleError(
-            f"Expected JSON in {path}, got: {error}. The file is damaged; remove it and evaluate "
-            "again."
-        ) from error
-    return metrics
-
-
-def update_metrics(folder: Path, entry: dict[str, Any]) -> None:
-    """Adds or replaces entries of metrics.json."""
-    write_json(folder / "metrics.json", read_metrics(folder) | entry)
-
-
-def _distinct_graphs(dataset: Dataset) -> list[KnowledgeGraph]:
-    graphs: list[KnowledgeGraph] = []
-    for name in SPLIT_NAMES:
-        graph = dataset.split(name).graph
-        if not any(graph is other for other in graphs):
-            graphs.append(graph)
-    return graphs
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except FileNotFoundError:
-        raise BundleError(
-            f"Expected a run folder with {path.name}, found none at {path.parent}. Make one with "
-            "`train()`."
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise BundleError(f"Expected a readable file at {path}, got: {error}.") from error
-
-
-def _first(error: ValidationError) -> str:
-    first = error.errors()[0]
-    return f"{first['msg']} at {'.'.join(map(str, first['loc'])) or 'the top'}"
+        with open_plain(path) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise BundleError(f"Expected weights at {path}, got '{error.strerror}'.") from error

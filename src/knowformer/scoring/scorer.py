@@ -9,8 +9,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from knowformer.graph.inverse import num_with_inverses
 from knowformer.graph.knowledge_graph import KnowledgeGraph
-from knowformer.kernels.interface import NO_HEAD, Backend, Edges, QueryView
+from knowformer.kernels.interface import NO_HEAD, Backend, Edges, QueryView, check_ids
 from knowformer.model.knowformer import KnowFormer
 from knowformer.model.micro_batches import MICRO_BATCH_FLOATS, micro_batch_size
 from knowformer.model.noise import identity_noise, inference_draw
@@ -61,7 +62,12 @@ class Scorer:
             heads: the queries' heads.
             relations: the queries' relations.
             outside: also order what queries do not see.
+
+        Raises:
+            DataError: an id is out of range.
         """
+        check_ids(heads, len(self.graph.entities), "head")
+        check_ids(relations, num_with_inverses(len(self.graph.relations)), "relation")
         if len(heads) == 0:
             return Scores.of_all(torch.zeros(0, len(self.graph.entities)))
         if self._extractor is not None:

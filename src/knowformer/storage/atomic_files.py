@@ -10,6 +10,9 @@ from pathlib import Path
 
 from knowformer.errors import StorageError
 
+LONGEST = 60  # characters of a name beside which a file is written: names have a limit
+_unfinished: dict[Path, None] = {}  # files and folders that are being written
+
 
 @contextmanager
 def atomic_path(target: Path) -> Generator[Path]:
@@ -21,7 +24,8 @@ def atomic_path(target: Path) -> Generator[Path]:
     Raises:
         StorageError: the folder cannot be made or written, or the disk is full.
     """
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
+    temporary = target.with_name(f".{target.name[:LONGEST]}.{secrets.token_hex(4)}.partial")
+    _unfinished[temporary] = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
@@ -36,6 +40,7 @@ def atomic_path(target: Path) -> Generator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink()
+        _unfinished.pop(temporary, None)
 
 
 @contextmanager
@@ -49,9 +54,10 @@ def atomic_folder(target: Path, *, replace: bool = False) -> Generator[Path]:
     Raises:
         StorageError: the target is there already, or cannot be written.
     """
-    mark = secrets.token_hex(4)
-    temporary = target.with_name(f".{target.name}.{mark}.partial")
-    aside = target.with_name(f".{target.name}.{mark}.old.partial")
+    mark, name = secrets.token_hex(4), target.name[:LONGEST]
+    temporary = target.with_name(f".{name}.{mark}.partial")
+    aside = target.with_name(f".{name}.{mark}.old.partial")
+    _unfinished[temporary] = None
     try:
         if not replace and os.path.lexists(target):
             raise FileExistsError(EEXIST, "there is something of that name already")
@@ -72,6 +78,7 @@ def atomic_folder(target: Path, *, replace: bool = False) -> Generator[Path]:
     finally:
         for left in (temporary, aside):
             shutil.rmtree(left, ignore_errors=True)
+        _unfinished.pop(temporary, None)
 
 
 def _flush_to_disk(path: Path) -> None:
@@ -80,6 +87,14 @@ def _flush_to_disk(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def remove_unfinished() -> None:
+    """Removes what is being written, for a process that is about to end at once."""
+    for path in list(_unfinished):
+        shutil.rmtree(path, ignore_errors=True)
+        with suppress(OSError):
+            path.unlink()
 
 
 def remove_partial_files(folder: Path) -> None:
@@ -96,5 +111,5 @@ def write_bytes(target: Path, content: bytes) -> None:
 
 
 def write_text(target: Path, content: str) -> None:
-    """Writes ``content`` to ``target`` atomically, as UTF-8."""
-    write_bytes(target, content.encode("utf-8"))
+    """Writes ``content`` to ``target`` atomically, as UTF-8; lone surrogates as JSON has them."""
+    write_bytes(target, content.encode("utf-8", errors="backslashreplace"))

@@ -5,12 +5,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
 from knowformer.errors import BundleError
 from knowformer.storage.atomic_files import write_bytes
+
+_DTYPES = {
+    "F32": torch.float32,
+    "F64": torch.float64,
+    "I32": torch.int32,
+    "I64": torch.int64,
+}
 
 
 def write_tensors(
@@ -30,6 +38,20 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     with _opened(path) as file:
         names: list[str] = list(file.keys())
         return {name: file.get_tensor(name) for name in names}, file.metadata() or {}
+
+
+def read_layout(path: Path) -> dict[str, tuple[torch.dtype | None, tuple[int, ...]]]:
+    """Reads type and shape of every tensor, and no tensor; the type is None where it is unusual.
+
+    Raises:
+        BundleError: the file is missing or damaged.
+    """
+    with _opened(path) as file:
+        slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+        return {
+            name: (_DTYPES.get(part.get_dtype()), tuple(part.get_shape()))
+            for name, part in slices.items()
+        }
 
 
 def read_metadata(path: Path) -> dict[str, str]:

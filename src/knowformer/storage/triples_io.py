@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from knowformer.errors import DataError
+from knowformer.storage.plain_files import read_plain
 
 NamedTriple = tuple[str, str, str]
 
@@ -48,7 +49,7 @@ def read_columns(path: Path, columns: tuple[str, ...]) -> Iterator[list[str]]:
     for number, line in enumerate(_read_lines(path), start=1):
         if not line or line.isspace():
             continue
-        fields = next(csv.reader([line])) if is_csv else line.split("\t")
+        fields = _csv_fields(path, number, line) if is_csv else line.split("\t")
         if is_csv and number == 1 and tuple(field.lower() for field in fields) == columns:
             continue
         if len(fields) != len(columns):
@@ -59,6 +60,15 @@ def read_columns(path: Path, columns: tuple[str, ...]) -> Iterator[list[str]]:
                     f"Expected a name as {column}, got an empty one at {path}:{number}."
                 )
         yield fields
+
+
+def _csv_fields(path: Path, number: int, line: str) -> list[str]:
+    try:
+        return next(csv.reader([line]))
+    except csv.Error as error:
+        raise DataError(
+            f"Expected comma-separated text, got: {error} at {path}:{number}."
+        ) from None
 
 
 def _wrong_columns(
@@ -77,7 +87,7 @@ def _wrong_columns(
 
 def _read_lines(path: Path) -> list[str]:
     try:
-        content = path.read_bytes()
+        content = read_plain(path)
     except FileNotFoundError:
         raise DataError(f"Expected a triples file at {path}, found none.") from None
     except OSError as error:

@@ -39,6 +39,14 @@ def available_memory() -> float | None:
     return None if free is None else 1024.0 * float(free.split()[0])
 
 
+def total_memory() -> float | None:
+    """Returns the bytes of memory that this machine has; None: unknown."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (ValueError, OSError, AttributeError):
+        return None
+
+
 def _package_versions() -> dict[str, str]:
     found: dict[str, str] = {}
     for name in PACKAGES:
@@ -76,7 +84,5 @@ def _processor() -> str:
 
 
 def _memory_gib() -> float | None:
-    try:
-        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
-    except (ValueError, OSError, AttributeError):
-        return None
+    total = total_memory()
+    return None if total is None else round(total / 2**30, 1)

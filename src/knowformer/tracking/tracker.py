@@ -4,13 +4,18 @@ import json
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
+
+from pydantic import TypeAdapter
 
 from knowformer.storage.atomic_files import write_text
+from knowformer.storage.plain_files import read_plain
 from knowformer.training.events import Event, StartEvent
 
 TRACKING_FILE = "tracking.json"
 """In the run folder: under which id each service knows the run, so that it goes on there."""
+
+MOST_BYTES = 2**20
 
 _logger = logging.getLogger(__name__)
 
@@ -90,6 +95,9 @@ def store_id(run: str, service: str, value: str) -> None:
     write_text(Path(run) / TRACKING_FILE, json.dumps(ids, indent=2) + "\n")
 
 
-def _stored(run: str) -> dict[str, Any]:
+def _stored(run: str) -> dict[str, str]:
+    """Raises ValueError for a damaged file, which ends the tracking and not the training."""
     path = Path(run) / TRACKING_FILE
-    return json.loads(path.read_text("utf-8")) if path.exists() else {}
+    if not path.exists():
+        return {}
+    return TypeAdapter(dict[str, str]).validate_json(read_plain(path, most=MOST_BYTES))

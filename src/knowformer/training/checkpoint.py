@@ -3,52 +3,64 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from functools import cache
 from pathlib import Path
+from typing import Annotated, Any, ClassVar
 
-import torch
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from torch import Tensor, nn
 
 from knowformer.errors import BundleError
 from knowformer.model.knowformer import current_name
 from knowformer.storage.tensor_files import read_metadata, read_tensors, write_tensors
+from knowformer.training.optimizer import Adam
+
+Count = Annotated[int, Field(ge=0, le=2**53)]
+Seconds = Annotated[float, Field(ge=0.0, le=1e12)]
+Mrr = Annotated[float, Field(ge=-1.0, le=1.0)]
 
 
 @dataclass
 class Counters:
     """State of a run besides its tensors. All randomness is derived from the seed and these."""
 
+    # They come back out of a file: pydantic checks them then.
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid", strict=True, allow_inf_nan=False
+    )
+
     # Schedule
-    step: int = 0
+    step: Count = 0
     """Steps done."""
-    epoch: int = 0
+    epoch: Count = 0
     """Epochs begun before the current one; seeds its order. A partitioned epoch takes fewer steps
     than ``steps_per_epoch``, as facts across partitions are left out."""
-    batch_in_epoch: int = 0
+    batch_in_epoch: Count = 0
     epoch_in_regions: bool = True
     """Whether the current epoch trains on partitions, if the graph is partitioned at all."""
-    steps_per_epoch: int = 0
+    steps_per_epoch: Count = 0
     """Of the whole graph; 0 in checkpoints from before it was recorded."""
-    elapsed_seconds: float = 0.0
+    elapsed_seconds: Seconds = 0.0
     finished: bool = False
     stopped: str | None = None
     """Why a callback ended the run; None: none did."""
-    part_step: int = 0
+    part_step: Count = 0
     """Steps before the current part: a run that is trained further has a schedule for each part."""
-    part_seconds: float = 0.0
+    part_seconds: Seconds = 0.0
     """Seconds before its first step."""
     # Selection
-    num_valid_facts: int = 0
+    num_valid_facts: Count = 0
     """Validation facts that a time budget allows; 0: as many as the settings say."""
-    best_mrr: float = -1.0
+    best_mrr: Mrr = -1.0
     """Of the best checkpoint, which may be slightly below the record."""
-    best_step: int = 0
-    validated_step: int = -1
-    record_mrr: float = -1.0
+    best_step: Count = 0
+    validated_step: Annotated[int, Field(ge=-1, le=2**53)] = -1
+    record_mrr: Mrr = -1.0
     """Highest validation MRR so far."""
-    record_reciprocal_ranks: list[float] = field(default_factory=list[float])
-    validations_since_record: int = 0
+    record_reciprocal_ranks: list[Mrr] = field(default_factory=list[float])
+    validations_since_record: Count = 0
     # Recorder
-    event_bytes: int = 0
+    event_bytes: Count = 0
     """Length of events.jsonl."""
     recent_losses: list[float] = field(default_factory=list[float])
     """Of the steps since the last training event."""
@@ -70,7 +82,7 @@ class Counters:
 def save_checkpoint(
     path: Path,
     model: nn.Module,
-    optimizer: torch.optim.Adam,
+    optimizer: Adam,
     others: Mapping[str, Mapping[str, Tensor]],
     counters: Counters,
 ) -> None:
@@ -93,7 +105,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    path: Path, model: nn.Module, optimizer: torch.optim.Adam, counters: Counters
+    path: Path, model: nn.Module, optimizer: Adam, counters: Counters
 ) -> dict[str, dict[str, Tensor]]:
     """Restores model, optimiser and counters in place.
 
@@ -105,22 +117,18 @@ def load_checkpoint(
     """
     tensors, metadata = read_tensors(path)
     stored = _parse_counters(path, metadata)
-    try:
-        model.load_state_dict(_under("model.", tensors))
-    except RuntimeError as error:
-        raise BundleError(
-            f"Expected the weights of this run's settings in {path}, got others. Was config.toml "
-            "edited after the run was started?"
-        ) from error
     moments = {key: _under(f"adam.{key}.", tensors) for key in ("step", "exp_avg", "exp_avg_sq")}
+    others = {name.split(".")[0] for name in tensors} - {"model", "adam"}
+    weights = {name: _under(f"{name}.", tensors) for name in ("model", *sorted(others))}
+    _check(path, model, weights, moments)
+    model.load_state_dict(weights.pop("model"))
     for name, parameter in model.named_parameters():
         state = {key: of_key[name] for key, of_key in moments.items() if name in of_key}
         if state:
             optimizer.state[parameter] = state
     for entry in fields(Counters):
         setattr(counters, entry.name, getattr(stored, entry.name))
-    others = {name.split(".")[0] for name in tensors} - {"model", "adam"}
-    return {other: _under(f"{other}.", tensors) for other in others}
+    return weights
 
 
 def read_counters(path: Path) -> Counters:
@@ -138,14 +146,57 @@ def write_counters(path: Path, counters: Counters) -> None:
     write_tensors(path, tensors, metadata | {"counters": json.dumps(asdict(counters))})
 
 
+@cache
+def _counters() -> Any:
+    return TypeAdapter(Counters)
+
+
 def _parse_counters(path: Path, metadata: dict[str, str]) -> Counters:
-    try:
-        return Counters(**json.loads(metadata["counters"]))
-    except (KeyError, TypeError, ValueError) as error:
+    anew = "Start the run anew in another folder."
+    if "counters" not in metadata:
         raise BundleError(
-            f"Expected a checkpoint to resume from at {path}, got: {error!r}. Start the run anew "
-            "in another folder."
-        ) from error
+            f"Expected a checkpoint to resume from at {path}, got one without counters. {anew}"
+        )
+    try:
+        return _counters().validate_json(metadata["counters"])
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the top"
+        raise BundleError(
+            f"Expected a checkpoint to resume from at {path}, got counters with the fault "
+            f"'{first['msg']}' at {where}. {anew}"
+        ) from None
+
+
+def _check(
+    path: Path,
+    model: nn.Module,
+    weights: Mapping[str, Mapping[str, Tensor]],
+    moments: Mapping[str, Mapping[str, Tensor]],
+) -> None:
+    """Checks that all tensors are of this model: its names, types and sizes, finite numbers."""
+    wanted = {name: (w.dtype, w.shape) for name, w in model.state_dict().items()}
+    for other, of_other in weights.items():
+        found = {name: (w.dtype, w.shape) for name, w in of_other.items()}
+        if found != wanted and (found or other == "model"):
+            raise BundleError(
+                f"Expected the weights of this run's settings in {path}, got others. Was "
+                "config.toml edited after the run was started?"
+            )
+    for key, of_key in moments.items():
+        for name, moment in of_key.items():
+            dtype, shape = wanted.get(name, (None, None))
+            if moment.dtype != dtype or moment.shape != (() if key == "step" else shape):
+                raise BundleError(
+                    f"Expected Adam's moments for this run's settings in {path}, got others under "
+                    f"{name!r}. Start the run anew in another folder."
+                )
+    for of_any in (*weights.values(), *moments.values()):
+        if not all(bool(tensor.isfinite().all()) for tensor in of_any.values()):
+            raise BundleError(
+                f"Expected finite numbers in {path}, got NaN or infinity. The file is damaged; "
+                "copy it again, or start the run anew in another folder."
+            )
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

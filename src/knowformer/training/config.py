@@ -17,14 +17,18 @@ MOST_EPOCHS = 20.0  # where nothing else is said
 
 def _zero_is_none(value: object) -> object:
     """TOML has no null, so 0 turns off a setting that is recommended for the data set."""
-    return None if value == 0 else value
+    return None if value == 0 and not isinstance(value, bool) else value
 
 
 class TrainingConfig(BaseModel):
     """Settings of training."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
+        frozen=True,
+        strict=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
     )
 
     targets: Targets = "some"
@@ -32,7 +36,9 @@ class TrainingConfig(BaseModel):
     hide: HiddenEdges | None = None
     """Edges hidden from a training query: its target facts, or every link between its head and its
     targets. None: links where training facts have other links and validation facts hardly do."""
-    region_size: Annotated[int | None, BeforeValidator(_zero_is_none)] = Field(default=None, ge=2)
+    region_size: Annotated[int | None, BeforeValidator(_zero_is_none)] = Field(
+        default=None, ge=2, le=2**31 - 1
+    )
     """Entities per partition. A large graph is partitioned anew every epoch, and a step trains on
     one partition. None or 0: always the whole graph."""
     whole_graph_share: float = Field(default=0.0, ge=0.0, le=1.0)
@@ -45,33 +51,33 @@ class TrainingConfig(BaseModel):
     themselves, drawn anew for each batch. Rare relations then train on the facts of others."""
     loss: LossName = "cross_entropy"
     """cross_entropy over all entities, or binary against sampled negatives."""
-    num_negatives: int = Field(default=256, ge=1)
+    num_negatives: int = Field(default=256, ge=1, le=10**6)
     """Negatives per query of the binary loss."""
-    adversarial_temperature: float = Field(default=1.0, ge=0.0)
+    adversarial_temperature: float = Field(default=1.0, ge=0.0, le=1e6)
     """Negatives are weighted by softmax(score / temperature); 0 weights them equally."""
-    batch_size: int | None = Field(default=None, ge=1)
+    batch_size: int | None = Field(default=None, ge=1, le=65536)
     """Queries per step; none: 16, or fewer where memory is short."""
-    max_epochs: float | None = Field(default=None, gt=0.0)
+    max_epochs: float | None = Field(default=None, gt=0.0, le=1e6)
     """Epochs to train, may be fractional; max_minutes or patience may end the run earlier. None:
     20, or as many as make 400,000 queries."""
-    max_minutes: float | None = Field(default=None, gt=0.0)
+    max_minutes: float | None = Field(default=None, gt=0.0, le=1e7)
     """Wall-clock budget; the learning-rate schedule ends with it."""
-    learning_rate: float = Field(default=5e-3, gt=0.0)
+    learning_rate: float = Field(default=5e-3, gt=0.0, le=100.0)
     """Adam's peak learning rate."""
-    weight_decay: float = Field(default=1e-4, ge=0.0)
+    weight_decay: float = Field(default=1e-4, ge=0.0, le=1000.0)
     """L2 penalty in Adam; biases and norms are exempt."""
     schedule: ScheduleName = "cosine"
     """Learning rate: cosine to zero, steps (x0.1 at 1/2 and 3/4 of the run), or constant."""
-    warmup_steps: int = Field(default=20, ge=0)
+    warmup_steps: int = Field(default=20, ge=0, le=10**9)
     """Steps of linear warm-up from zero."""
-    gradient_clip: float = Field(default=1.0, gt=0.0)
+    gradient_clip: float = Field(default=1.0, gt=0.0, le=1e12)
     """Gradients are scaled down to this global norm."""
     averaging: float = Field(default=0.0, ge=0.0, lt=1.0)
     """Decay per step of the weights' exponential moving average (EMA), which is then what is
     validated and saved; 0 turns it off."""
-    patience: int | None = Field(default=None, ge=1)
+    patience: int | None = Field(default=None, ge=1, le=10**9)
     """Validations without a new record MRR before the run ends early; none: never."""
-    validations_per_epoch: int = Field(default=1, ge=1)
+    validations_per_epoch: int = Field(default=1, ge=1, le=10**6)
     """Validations per epoch, evenly spaced over its work."""
     validation_region: float = Field(default=0.0, ge=0.0, lt=1.0)
     """Inductive holdout: fraction of the entities that form, with their facts, a separate graph for
@@ -80,9 +86,9 @@ class TrainingConfig(BaseModel):
     validation_relations: float = Field(default=0.0, ge=0.0, le=1.0)
     """Relation holdout: fraction of the frequent relations that keep two training facts each and
     are validated on, so that it measures performance on rare relations."""
-    max_valid_facts: int = Field(default=1000, ge=1)
+    max_valid_facts: int = Field(default=1000, ge=1, le=10**9)
     """Validation facts used to choose the best checkpoint; a seeded sample if there are more."""
-    checkpoint_minutes: float = Field(default=2.0, ge=0.0)
+    checkpoint_minutes: float = Field(default=2.0, ge=0.0, le=1e7)
     """Minimum time between checkpoints; one is also written after every validation."""
 
     @property
@@ -116,9 +122,9 @@ class RunConfig(BaseModel):
 
     model: ModelConfig = ModelConfig()
     training: TrainingConfig = TrainingConfig()
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, le=2**63 - 1, strict=True)
     """Root seed of initial weights, order, negatives, dropout and noise."""
-    threads: int = Field(default=0, ge=0)
+    threads: int = Field(default=0, ge=0, le=4096, strict=True)
     """CPU threads; 0 takes all cores. The result has the same bits for any number."""
     backend: str = "auto"
     """Kernels: cpu (fused, needs Numba), reference (plain torch), or auto."""

@@ -1,7 +1,8 @@
 """Defaults that depend on the graph, chosen before a run starts where its settings are open.
 
-How much of the graph a query sees, which edges are hidden from it, how long the run is and how many
-queries a step takes. Training and validation facts decide; test facts have no say.
+How much of the graph a query sees, how deep the model is, which edges are hidden from a query, how
+long the run is and how many queries a step takes. Training and validation facts decide; test facts
+have no say.
 """
 
 import logging
@@ -13,6 +14,7 @@ from knowformer.data.dataset import Split, TrainingSplits
 from knowformer.data.holdout import sample_facts
 from knowformer.graph.inverse import with_inverse_facts
 from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.model.config import ModelConfig
 from knowformer.queries.batches import group_facts
 from knowformer.seeding import generator
 from knowformer.system.environment import available_memory
@@ -25,7 +27,16 @@ from knowformer.views.settings import ViewSettings
 _logger = logging.getLogger(__name__)
 
 # None until they are chosen.
-LEFT_OPEN = ("model.view_size", "training.hide", "training.max_epochs", "training.batch_size")
+LEFT_OPEN = (
+    "model.view_size",
+    "model.num_layers",
+    "model.num_query_key_hops",
+    "training.hide",
+    "training.max_epochs",
+    "training.batch_size",
+)
+# Layers and query hops where queries see views: in the same time, more queries teach more.
+DEPTH_IN_VIEWS = (2, 1)
 PREFERRED_BATCH_SIZE = 16  # small enough that an epoch is many steps
 USABLE_FRACTION = 0.7  # of free memory, so that a run does not push others out
 VIEW_SIZES = (500, 1000, 2000, 4000)  # entities that a query may see of a large graph
@@ -43,6 +54,7 @@ def complete(config: RunConfig, splits: TrainingSplits) -> RunConfig:
     graph, training, model = splits.train.graph, config.training, config.model
     if model.view_size is None:
         model = model.model_copy(update={"view_size": choose_view_size(config, splits.valid)})
+    model = model.model_copy(update=choose_depth(model, len(graph.entities)))
     chosen = {
         "hide": training.hide or choose_hidden_edges(splits),
         "max_epochs": training.max_epochs or choose_epochs(splits.train),
@@ -88,6 +100,16 @@ def choose_view_size(config: RunConfig, valid: Split) -> int:
         f"{VIEW_SIZES[chosen]:,}", 100 * inside[chosen], f"{VIEW_SIZES[-1]:,}", 100 * inside[-1],
     )  # fmt: skip
     return VIEW_SIZES[chosen]
+
+
+def choose_depth(model: ModelConfig, num_entities: int) -> dict[str, int]:
+    """Returns layers and query hops, where they are open: fewer where a query sees a view."""
+    is_whole = model.view_of(num_entities) is None
+    layers, hops = (model.layers, model.query_key_hops) if is_whole else DEPTH_IN_VIEWS
+    return {
+        "num_layers": model.num_layers or layers,
+        "num_query_key_hops": hops if model.num_query_key_hops is None else model.query_key_hops,
+    }
 
 
 def _largest_view(minutes: float | None) -> int:

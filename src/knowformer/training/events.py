@@ -12,11 +12,23 @@ Events are plain dictionaries: their keys are those of the JSON lines.
 """
 
 import json
+import os
+import stat
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Annotated, Any, Literal
 
-from knowformer.errors import StorageError
+from pydantic import AllowInfNan, Field, TypeAdapter, ValidationError
+from typing_extensions import TypedDict  # pydantic wants it before Python 3.12
+
+from knowformer.errors import BundleError, StorageError
+from knowformer.storage.atomic_files import write_bytes
+from knowformer.storage.plain_files import append_plain, read_plain
+
+MOST_BYTES = 2**30  # of events.jsonl
+
+Number = Annotated[float, AllowInfNan(False)]
 
 
 class TrainingEvent(TypedDict):
@@ -26,15 +38,15 @@ class TrainingEvent(TypedDict):
     step: int
     epoch: int
     """From 0."""
-    loss: float
+    loss: Number
     """Mean over the steps since the last event."""
-    queries_per_second: float
-    learning_rate: float
-    progress: float
+    queries_per_second: Number
+    learning_rate: Number
+    progress: Number
     """Fraction of the run that is done."""
-    seconds_left: float
+    seconds_left: Number
     """Of the whole run, with what follows training."""
-    elapsed_seconds: float
+    elapsed_seconds: Number
 
 
 ValidationEvent = TypedDict(
@@ -43,11 +55,11 @@ ValidationEvent = TypedDict(
         "kind": Literal["validation"],
         "step": int,
         "epoch": int,
-        "valid_mrr": float,
-        "valid_hits@1": float,
-        "valid_hits@10": float,
+        "valid_mrr": Number,
+        "valid_hits@1": Number,
+        "valid_hits@10": Number,
         "best": bool,
-        "elapsed_seconds": float,
+        "elapsed_seconds": Number,
     },
 )
 
@@ -72,7 +84,7 @@ class StopEvent(TypedDict):
     step: int
     epoch: int
     reason: str
-    elapsed_seconds: float
+    elapsed_seconds: Number
 
 
 class EndEvent(TypedDict):
@@ -130,11 +142,18 @@ class EventLog:
     """Appends events to a file; on resume, drops the lines written after the checkpoint."""
 
     def __init__(self, path: Path, *, keep_bytes: int = 0) -> None:
+        """Opens the file; one that lines are dropped from, or that has links, is written anew.
+
+        So what a link leads to is left alone.
+
+        Raises:
+            BundleError: what is kept is damaged.
+            StorageError: the file cannot be written.
+        """
         self._path = path
-        self._append(b"")  # makes the file
-        with path.open("r+b") as file:
-            # Whole lines only: the file may have been lost or cut while the checkpoint survived.
-            file.truncate(file.read(keep_bytes).rfind(b"\n") + 1)
+        kept = kept_lines(path, keep_bytes)
+        if not kept or not _is_only(path, len(kept)):
+            write_bytes(path, kept)
 
     @property
     def num_bytes(self) -> int:
@@ -143,12 +162,8 @@ class EventLog:
 
     def append(self, event: RecordedEvent) -> None:
         """Writes one event as one line."""
-        self._append(json.dumps(event).encode() + b"\n")
-
-    def _append(self, content: bytes) -> None:
         try:
-            with self._path.open("ab") as file:
-                file.write(content)
+            append_plain(self._path, json.dumps(event).encode() + b"\n")
         except OSError as error:
             raise StorageError(
                 f"Expected to write {self._path}, got '{error.strerror}'. Free some space; the "
@@ -156,6 +171,59 @@ class EventLog:
             ) from error
 
 
+def kept_lines(path: Path, keep_bytes: int) -> bytes:
+    """Returns what a resumed run keeps of its events.
+
+    Raises:
+        BundleError: it is damaged.
+    """
+    # Whole lines only: the file may have been lost or cut while the checkpoint survived.
+    written = _read(path)[:keep_bytes] if keep_bytes else b""
+    kept = written[: written.rfind(b"\n") + 1]
+    _parse(path, kept)
+    return kept
+
+
 def read_events(path: Path) -> list[RecordedEvent]:
-    """Reads the events of a run."""
-    return [json.loads(line) for line in path.read_text().splitlines() if line]
+    """Reads the events of a run.
+
+    Raises:
+        BundleError: the file is missing or damaged.
+    """
+    return _parse(path, _read(path))
+
+
+def _is_only(path: Path, size: int) -> bool:
+    """Returns True for a file of that size under no other name."""
+    found = path.lstat()
+    return stat.S_ISREG(found.st_mode) and (found.st_nlink, found.st_size) == (1, size)
+
+
+def _read(path: Path) -> bytes:
+    if not os.path.lexists(path):
+        return b""
+    try:
+        return read_plain(path, most=MOST_BYTES)
+    except OSError as error:
+        raise BundleError(
+            f"Expected the events of a run in {path}, got '{error.strerror}'. Remove it to go on "
+            "without them."
+        ) from error
+
+
+@cache
+def _events() -> Any:
+    return TypeAdapter(Annotated[RecordedEvent, Field(discriminator="kind")])
+
+
+def _parse(path: Path, content: bytes) -> list[RecordedEvent]:
+    events: list[RecordedEvent] = []
+    for number, line in enumerate(content.splitlines(), start=1):
+        try:
+            events += [_events().validate_json(line)] if line else []
+        except ValidationError:
+            raise BundleError(
+                f"Expected an event of training in {path}:{number}, got other text. The file is "
+                "damaged; remove it to go on without it."
+            ) from None
+    return events

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 
+from knowformer.errors import ConfigError
 from knowformer.graph.inverse import num_with_inverses
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.model.config import ModelConfig
 from knowformer.model.micro_batches import micro_batch_size
+from knowformer.system.environment import total_memory
 from knowformer.system.workers import available_cores
 from knowformer.training.config import RunConfig
 from knowformer.training.events import PlanEvent
@@ -68,10 +70,10 @@ def predicted_memory(config: RunConfig, graph: KnowledgeGraph, batch_size: int) 
     num_micro_batches = -(-batch_size // micro_batch)
     in_flight = micro_batch * min(config.threads or available_cores(), num_micro_batches)
     # The first query stream of a batch: states, gradients, and tensors saved for its backward.
-    shared = min(batch_size, num_relations) * (3 + 2 * model.num_query_key_hops)
+    shared = min(batch_size, num_relations) * (3 + 2 * model.query_key_hops)
     shared += batch_size * TENSORS_PER_QUERY
     vectors = 4.0 * batch_size * num_relations * model.hidden_dim * _vector_sets(model)
-    weights = 4.0 * (model.hidden_dim + 1) * num_relations * model.hidden_dim * _vector_sets(model)
+    weights = 4.0 * _relation_weights(model, num_relations)
     edges = 48.0 * graph.adjacency.num_edges
     return (
         PROCESS_BYTES
@@ -83,12 +85,38 @@ def predicted_memory(config: RunConfig, graph: KnowledgeGraph, batch_size: int) 
     )
 
 
+def check_memory(config: RunConfig, graph: KnowledgeGraph) -> None:
+    """Refuses a run that this machine has not the memory for, before anything is allocated.
+
+    Raises:
+        ConfigError: the message says how much it would take.
+    """
+    size, total = config.training.batch_size or 1, total_memory()
+    needed = predicted_memory(config, graph, size)
+    if total is None or needed <= total:
+        return
+    model, relations = config.model, len(graph.relations)
+    num_weights = _relation_weights(model, num_with_inverses(relations))
+    raise ConfigError(
+        f"Expected a run that fits into the {total / 1e9:,.0f} GB of this machine, got one that "
+        f"takes about {needed / 1e9:,.0f} GB: {num_weights:.2g} weights for {relations:,} "
+        f"relations at model.hidden_dim {model.hidden_dim}, and {size:,} queries a step that see "
+        f"{model.num_seen(len(graph.entities)):,} entities. Lower model.hidden_dim, "
+        "model.num_layers, model.view_size or training.batch_size, or merge relations."
+    )
+
+
+def _relation_weights(model: ModelConfig, num_relations: int) -> float:
+    """Returns how many weights map a query's relation to the vectors of all relations."""
+    return (model.hidden_dim + 1.0) * num_relations * model.hidden_dim * _vector_sets(model)
+
+
 def _vector_sets(model: ModelConfig) -> int:
     """Returns how many vectors the model makes of each relation."""
-    return model.num_layers * (model.num_value_hops + 1)
+    return model.layers * (model.num_value_hops + 1)
 
 
 def _saved_tensors(model: ModelConfig) -> float:
     """Returns the state tensors of a query saved for backward: inputs, and two for every hop."""
-    hops = model.num_query_key_hops + model.num_value_hops
-    return model.num_layers * (2 * hops + 3.25)  # a quarter: dropout's bytes
+    hops = model.query_key_hops + model.num_value_hops
+    return model.layers * (2 * hops + 3.25)  # a quarter: dropout's bytes

@@ -13,7 +13,11 @@ from pydantic import ValidationError
 from knowformer.choices import PresetName
 from knowformer.errors import ConfigError, suggest
 from knowformer.model.config import PRESETS
+from knowformer.storage.plain_files import read_plain
 from knowformer.training.config import RunConfig
+
+MOST_BYTES = 2**20  # of a file of settings
+DEEPEST = 4  # levels of nested settings, where two are in use
 
 RECOMMENDED_FILE = Path(__file__).with_name("recommended.toml")
 
@@ -115,11 +119,33 @@ def _recommended() -> dict[str, dict[str, Any]]:
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        text = read_plain(path, most=MOST_BYTES).decode("utf-8")
     except FileNotFoundError:
         raise ConfigError(f"Expected a configuration file at {path}, found none.") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except OSError as error:
+        raise ConfigError(f"Expected a TOML file at {path}, got '{error.strerror}'.") from error
+    except UnicodeDecodeError as error:
         raise ConfigError(f"Expected a TOML file at {path}, got: {error}.") from error
+    return parse_toml(text, where=f"a TOML file at {path}")
+
+
+def parse_toml(text: str, *, where: str) -> dict[str, Any]:
+    """Parses settings.
+
+    Raises:
+        ConfigError: the text is no TOML, or nested beyond what settings are.
+    """
+    try:
+        settings = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # ValueError: no TOML, or a number too long
+        raise ConfigError(f"Expected {where}, got: {error}.") from error
+    level: list[Any] = [settings]
+    for _ in range(DEEPEST):
+        level = [v for each in level for v in (each.values() if isinstance(each, dict) else each)]
+        level = [each for each in level if isinstance(each, dict | list)]
+    if level:
+        raise ConfigError(f"Expected {where}, got settings nested deeper than {DEEPEST} levels.")
+    return settings
 
 
 def _parse_assignment(assignment: str) -> dict[str, Any]:
@@ -127,13 +153,15 @@ def _parse_assignment(assignment: str) -> dict[str, Any]:
     if not equals or not key.strip():
         raise ConfigError(f"Expected key=value, such as model.hidden_dim=64, got {assignment!r}.")
     try:
-        parsed: Any = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+        parsed: Any = parse_toml(f"value = {value}", where="a value")["value"]
+    except ConfigError:
         parsed = value.strip()  # a bare word is a string: training.loss=binary
     return _nested(key.strip(), parsed)
 
 
 def _nested(key: str, value: Any) -> dict[str, Any]:
+    if key.count(".") >= DEEPEST:
+        raise ConfigError(unknown_setting(key))
     for part in reversed(key.split(".")):
         value = {part: value}
     return value

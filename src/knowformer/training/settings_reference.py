@@ -20,6 +20,8 @@ KINDS: dict[Any, str] = {
     str: "text",
 }
 
+SHOWN_BELOW = 100_000  # greater bounds only keep the absurd out
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -92,7 +94,7 @@ def _bounds(field: FieldInfo) -> Iterator[str]:
             yield f">= {bound.ge:g}"
         elif isinstance(bound, Gt):
             yield f"> {bound.gt:g}"
-        elif isinstance(bound, Le):
+        elif isinstance(bound, Le) and float(bound.le) < SHOWN_BELOW:  # pyright: ignore[reportArgumentType]
             yield f"<= {bound.le:g}"
         elif isinstance(bound, Lt):
             yield f"< {bound.lt:g}"

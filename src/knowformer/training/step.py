@@ -19,7 +19,7 @@ from knowformer.system.workers import Workers
 from knowformer.training.config import RunConfig
 from knowformer.training.gradients import MicroBatch, MicroBatchLoss, accumulate_gradients
 from knowformer.training.losses import binary_loss, cross_entropy_loss
-from knowformer.training.optimizer import learning_rate
+from knowformer.training.optimizer import Adam, learning_rate
 from knowformer.training.sampling.epochs import TrainingGraph
 from knowformer.training.sampling.negatives import sample_negatives
 from knowformer.training.sampling.relation_permutation import permute_relations
@@ -36,7 +36,7 @@ class TrainingStep:
     def __init__(
         self,
         model: KnowFormer,
-        optimizer: torch.optim.Optimizer,
+        optimizer: Adam,
         config: RunConfig,
         workers: Workers,
         *,
@@ -102,8 +102,7 @@ class TrainingStep:
                 step=step, loss=value, batch=batch.describe(), gradient_norm=norm.item()
             )
         rate = learning_rate(training, step=step - schedule_start, progress=progress)
-        for group in self._optimizer.param_groups:
-            group["lr"] = rate
+        self._optimizer.learning_rate = rate
         self._optimizer.step()
         self._update_ema(step)
         return value
@@ -111,7 +110,7 @@ class TrainingStep:
     @property
     def learning_rate(self) -> float:
         """The learning rate of the last step."""
-        return self._optimizer.param_groups[0]["lr"]
+        return self._optimizer.learning_rate
 
     def differentiate(self, seen: SeenBatch, *, step: int) -> float:
         """Replaces the model's gradients by those of a batch and returns its loss."""

@@ -6,16 +6,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from knowformer.data.dataset import Dataset, catalogue_name, load_dataset
+from knowformer.data.dataset import Dataset, GraphSource, load_dataset
 from knowformer.errors import BundleError, ConfigError, KnowformerError, require_package
 from knowformer.model.knowformer import KnowFormer
-from knowformer.pipeline import train
+from knowformer.pipeline import starting_settings, train
 from knowformer.runs.folder import holds_run, read_metrics, sole_trainer
 from knowformer.storage.atomic_files import write_text
 from knowformer.training.clock import Clock
 from knowformer.training.config import RunConfig
 from knowformer.training.events import ValidationEvent
-from knowformer.training.settings_file import build_config, merge_settings, recommended_settings
+from knowformer.training.settings_file import build_config, merge_settings
 from knowformer.training.stopping import StopTraining
 from knowformer.tuning.result import BEST_FILE, TuningResult, best_toml
 from knowformer.tuning.space import Space, default_space, parse_space, present_values
@@ -42,7 +42,7 @@ class _Search:
 
 
 def tune(
-    graph: str | Path | Dataset,
+    graph: GraphSource,
     out: str | Path,
     *,
     max_minutes: float,
@@ -55,7 +55,8 @@ def tune(
     """Searches settings by validation MRR; killed, the same call goes on.
 
     Args:
-        graph: a catalogue name, a folder, a triples file, or a data set already loaded.
+        graph: a catalogue name, a folder, a triples file, or a graph or a data set already
+            loaded.
         out: gets the journal, a run folder per trial, and ``best.toml``.
         max_minutes: of this call; each trial has its share, the same when the search goes on.
         trials: how many, with those before; by default as many as there is time for.
@@ -75,10 +76,9 @@ def tune(
         raise BundleError(
             f"Expected a folder for a search, found a run in {folder}. Choose another `out`."
         )
-    name = None if isinstance(graph, Dataset) else catalogue_name(graph)
-    settings = recommended_settings(name)
+    settings = starting_settings(graph)
     base = build_config(defaults=settings, assignments=list(assignments))
-    dataset = graph if isinstance(graph, Dataset) else load_dataset(graph, seed=base.seed)
+    dataset = load_dataset(graph, seed=base.seed)
     fixed = {assignment.partition("=")[0].strip() for assignment in assignments}
     space = parse_space(vary, assignments) if vary else default_space(dataset, fixed=fixed)
     num_trials = trials or NUM_TRIALS
@@ -99,7 +99,7 @@ def tune(
             if on_trial is not None:
                 done = len(study.trials())
                 on_trial(done, max(done, num_trials))
-        asked = dataset.name if isinstance(graph, Dataset) else str(graph)
+        asked = str(graph) if isinstance(graph, str | Path) else dataset.name
         result = TuningResult(asked, folder, search.settings, study.trials())
         best = result.best  # before the file: there may be none
         write_text(folder / BEST_FILE, best_toml(result, trial_runs.config_of(best.settings)))

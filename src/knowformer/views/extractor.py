@@ -18,7 +18,9 @@ from jaxtyping import Int
 from torch import Tensor
 
 from knowformer.graph.adjacency import Adjacency
-from knowformer.kernels.interface import QueryView
+from knowformer.graph.id_ranges import check_facts
+from knowformer.graph.inverse import num_with_inverses
+from knowformer.kernels.interface import QueryView, check_ids
 from knowformer.views.extracted import Extracted, Scored
 from knowformer.views.queries import HiddenFacts, HiddenTargets, Query, queries_of
 from knowformer.views.reference import ReferenceExtraction
@@ -100,7 +102,11 @@ class ViewExtractor:
             relations: of the queries, each may be an inverse.
             hidden: what they must not see; a view is made as if it were not in the graph.
             outside: whether to return also the entities with a score that are in no view.
+
+        Raises:
+            DataError: an id is out of range.
         """
+        self._check(heads, relations, hidden)
         if not len(heads) or (self.sees_all and hidden is None):
             return self._whole(heads, outside=outside)
         queries = queries_of(heads, relations, hidden, self._adjacency.num_relations)
@@ -113,6 +119,25 @@ class ViewExtractor:
         view = QueryView(found.edges, starts, starts[:-1], torch.tensor(places))
         entities = torch.from_numpy(np.concatenate(found.members).astype(np.int64))
         return Views(view, entities, _joined(found.outside) if outside else None)
+
+    def _check(
+        self,
+        heads: Int[Tensor, " B"],
+        relations: Int[Tensor, " B"],
+        hidden: HiddenTargets | HiddenFacts | None,
+    ) -> None:
+        """Compiled code goes by these ids and does not look whether they are in range."""
+        sizes = {
+            "num_entities": self._adjacency.num_entities,
+            "num_relations": num_with_inverses(self._adjacency.num_relations),
+        }
+        check_ids(heads, sizes["num_entities"], "head")
+        check_ids(relations, sizes["num_relations"], "relation")
+        if isinstance(hidden, HiddenFacts):
+            check_facts(hidden.facts, **sizes, where="what is hidden")
+        elif hidden is not None:
+            check_ids(hidden.rows, len(heads), "query")
+            check_ids(hidden.targets, sizes["num_entities"], "target")
 
     def _whole(self, heads: Int[Tensor, " B"], *, outside: bool) -> Views:
         """Queries from which nothing is hidden share one graph."""

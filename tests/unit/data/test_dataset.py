@@ -202,11 +202,16 @@ def test_a_catalogue_name_is_told_from_a_path(
 
 
 @pytest.mark.parametrize("part", ["valid", "test"])
-def test_an_unknown_relation_is_named_with_its_file(
+def test_held_out_facts_of_unknown_relations_are_left_out_unless_none_would_be_left(
     transductive: Path, write_triples: Writer, part: str
 ) -> None:
     path = write_triples(transductive / f"{part}.txt", [("a", "r", "b"), ("a", "rr", "c")])
+    assert len(load_dataset(transductive).split(part).facts) == 1
+    relations = Vocabulary(["s", "r"], kind="relation")  # a model's: nothing is left out
     with pytest.raises(DataError, match=rf"'rr' .*triple 2 of {re.escape(str(path))}"):
+        load_dataset(transductive, relations=relations)
+    write_triples(path, [("a", "rr", "c")])
+    with pytest.raises(DataError, match=rf"'rr' .*triple 1 of {re.escape(str(path))}"):
         load_dataset(transductive)
 
 

@@ -10,6 +10,7 @@ from knowformer.errors import KnowformerError
 from knowformer.evaluation.evaluate import evaluate, rank_split
 from knowformer.evaluation.link_prediction import auroc, sample_unlinked
 from knowformer.evaluation.metrics import rank_metrics
+from knowformer.evaluation.ranked_facts import RankedFacts
 from knowformer.graph.inverse import num_with_inverses
 from knowformer.graph.knowledge_graph import KnowledgeGraph, number_facts
 from knowformer.model.config import ModelConfig
@@ -69,6 +70,24 @@ class RecordingScorer(Scorer):
     ) -> Scores:
         self.asked += zip(heads.tolist(), relations.tolist(), strict=True)
         return super().score(heads, relations, outside=outside)
+
+
+def test_a_sample_of_the_facts_is_said_to_be_one_and_keeps_the_whole_filter():
+    dataset = make_dataset()
+    model = make_model(len(dataset.relations))
+    whole = evaluate(model, dataset)
+    sampled = evaluate(model, dataset, num_facts=2)
+    assert (sampled.protocol.num_facts, sampled.protocol.sampled_from) == (2, 4)
+    assert "2 of 4 facts" in sampled.table().title
+    assert sampled.facts is not None
+    assert whole.facts is not None
+    rows = {tuple(fact): rank for fact, rank in zip(*_ranked(whole.facts), strict=True)}
+    assert [rows[tuple(fact)] for fact in _ranked(sampled.facts)[0]] == _ranked(sampled.facts)[1]
+    assert evaluate(model, dataset, num_facts=9).protocol.sampled_from is None
+
+
+def _ranked(facts: RankedFacts) -> tuple[list[list[int]], list[float]]:
+    return facts.directed.tolist(), facts.ranks.realistic.tolist()
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 16])

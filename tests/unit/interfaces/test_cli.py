@@ -1,113 +1,58 @@
-"""The command as a whole: what it offers, and how it ends."""
-
-import json
+import os
+import signal
 import subprocess
 import sys
-from typing import Any
+import time
+from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-import knowformer
-from knowformer.interfaces import cli, entry
+COMMAND = [sys.executable, "-m", "knowformer"]
 
 
-def test_every_command_has_help():
-    names = {*cli.COMMANDS, "datasets"}
-    listed = CliRunner().invoke(cli.app, ["--help"])
-    assert all(name in listed.output for name in names)
-    for name in names:
-        shown = CliRunner().invoke(cli.app, [name, "--help"])
-        assert shown.exit_code == 0, name
-        assert "--json" in shown.output
-
-
-def parameters(command: Any) -> list[Any]:
-    """All parameters of a command and of those under it, those of other packages too."""
-    found = list(command.params)
-    if hasattr(command, "list_commands"):
-        context = typer.Context(command)
-        for name in command.list_commands(context):
-            found += parameters(command.get_command(context, name))
-    return found
-
-
-def test_what_an_option_takes_is_said_in_words():
-    for parameter in parameters(typer.main.get_command(cli.app)):
-        shown, _ = parameter.get_help_record(typer.Context(typer.main.get_command(cli.app)))
-        is_flag = getattr(parameter, "is_flag", False)
-        assert is_flag or parameter.metavar or "|" in shown, shown
-
-
-HEAVY = {"optuna", "torch", "numba", "numpy", "pydantic", "matplotlib", "pyarrow"}
-LOOK = (
-    "import sys; from knowformer.interfaces.cli import main\n"
-    "try: main()\n"
-    f"finally: sys.stderr.write(' '.join({HEAVY!r} & sys.modules.keys()))"
-)
-
-
-@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["train", "--help"]])
-def test_help_imports_nothing_heavy(arguments: list[str]):
-    shown = subprocess.run(
-        [sys.executable, "-c", LOOK, *arguments], capture_output=True, text=True, timeout=60
+@pytest.mark.parametrize("moment", [0.12, 0.6, 1.2])
+def test_ctrl_c_while_the_command_is_loaded_is_one_line(moment: float, tmp_path: Path) -> None:
+    # Before the interpreter has come to its first line, Ctrl-C is Python's own affair.
+    marker = tmp_path / "started"
+    look = f"from knowformer.interfaces.cli import main; open({str(marker)!r}, 'w'); main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", look, "evaluate", "nowhere"], stderr=subprocess.PIPE, text=True
     )
-    assert (shown.returncode, shown.stderr) == (0, "")
-    assert shown.stdout.startswith(("knowformer ", "Usage: "))
-
-
-def test_the_version_is_the_packages():
-    assert (
-        CliRunner().invoke(cli.app, ["--version"]).output
-        == f"knowformer {knowformer.__version__}\n"
-    )
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch):
-    """Runs a command in this process and returns its exit code."""
-
-    def run(*arguments: str) -> object:
-        monkeypatch.setattr(sys, "argv", ["knowformer", *arguments])
-        # Of this process they are not ours.
-        monkeypatch.setattr(entry, "keep_freed_memory", lambda: None)
-        monkeypatch.setattr(entry, "_show_log", lambda: None)
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code
-
-    return run
-
-
-def test_a_mistake_ends_in_one_sentence_and_code_two(run: Any, capsys: pytest.CaptureFixture[str]):
-    assert run("datasets", "get", "nation") == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.startswith("error: ")
-    assert "'nations'" in printed.err
+    while not marker.exists() and process.poll() is None:
+        time.sleep(0.005)
+    time.sleep(moment)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=300)
+    assert "Traceback" not in said
+    assert len(said.splitlines()) == 1
+    assert process.returncode in (130, 2)  # 2: it was over before
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("redirection", "code", "says"),
     [
-        (["datasets", "get", "nation"], "Did you mean 'nations'?"),
-        (["evaluate"], "Missing argument"),
-        (["train", "nations", "--seed", "x"], "'--seed'"),
+        (">/dev/full", 2, "No space left on device"),
+        (">&-", 2, "Bad file descriptor"),
+        ("<&- 2>&-", 0, ""),
+        ("| true; exit ${PIPESTATUS[0]}", 141, ""),
     ],
-    ids=["ours", "missing", "no number"],
 )
-def test_with_json_a_mistake_is_json(
-    run: Any, capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
-):
-    assert run(*arguments, "--json") == 2
-    printed = capsys.readouterr()
-    assert printed.err == ""
-    said = json.loads(printed.out)
-    assert list(said) == ["error"]
-    assert says in said["error"]
+def test_output_that_cannot_be_written(redirection: str, code: int, says: str) -> None:
+    typed = " ".join([*COMMAND, "datasets", "--json", redirection])
+    done = subprocess.run(["bash", "-c", typed], capture_output=True, text=True, timeout=300)
+    assert "Traceback" not in done.stderr
+    assert says in done.stderr
+    assert len(done.stderr.splitlines()) == bool(says)
+    assert done.returncode == code
 
 
-def test_with_json_a_good_command_ends_well(run: Any, capsys: pytest.CaptureFixture[str]):
-    assert not run("datasets", "--json")
-    assert json.loads(capsys.readouterr().out)
+def test_a_working_folder_that_is_gone(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    typed = f"cd {gone} && rmdir {gone} && exec {' '.join(COMMAND)} datasets"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        ["bash", "-c", typed], capture_output=True, text=True, timeout=300, env=environment
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: Expected a working folder, found that it was removed.")

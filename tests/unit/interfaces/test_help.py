@@ -1,12 +1,13 @@
 """Help: plain, under headings, and at once."""
 
+import re
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 import typer
 
-from knowformer.interfaces.cli import app
+from knowformer.interfaces.app import app
 from knowformer.interfaces.help import PlainCommand, PlainGroup, show_help
 
 
@@ -90,3 +91,12 @@ def test_a_command_that_takes_anything_is_asked_itself(
 ) -> None:
     monkeypatch.setattr("knowformer.interfaces.plugins.GROUP", "no.such.group")
     assert shown(typer.main.get_command(app), monkeypatch, capsys, "reproduce", "-h") is None
+
+
+def test_no_command_shows_a_type_of_python_or_of_click(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root: Any = typer.main.get_command(app)
+    for name in root.commands:
+        text = shown(root, monkeypatch, capsys, name, "--help") or ""
+        assert not re.search(r"\b(INTEGER|TEXT|FLOAT|PATH|list\[)", text), name

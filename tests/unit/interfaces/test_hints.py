@@ -14,7 +14,8 @@ from typer.main import get_command
 import knowformer
 from knowformer import Reasoner, train
 from knowformer.importing import Dialect, ImportOptions, SplitSizes, import_files
-from knowformer.interfaces.cli import app
+from knowformer.interfaces.app import app
+from knowformer.interfaces.commands.serve import command as serve
 from knowformer.interfaces.hints import COMMANDS, FLAGS, SETTINGS, NoteFormatter, as_typed
 from knowformer.training.config import RunConfig
 from knowformer.training.settings_file import build_config, flat_settings
@@ -84,7 +85,7 @@ def test_every_flag_exists_and_says_what_a_parameter_does() -> None:
     assert {*FLAGS.values(), *SETTINGS.values()} <= OPTIONS
     assert SETTINGS.keys() <= flat_settings(RunConfig()).keys()
     options = (ImportOptions, Dialect, SplitSizes)
-    callables = (*options, import_files, train, tune, build_config, Reasoner.missing_facts)
+    callables = (*options, import_files, train, tune, build_config, Reasoner.missing_facts, serve)
     assert set(FLAGS) <= {name for each in callables for name in inspect.signature(each).parameters}
 
 

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from knowformer.errors import KnowformerError
-from knowformer.interfaces.cli import app
+from knowformer.interfaces.app import app
 
 MODULE = '''
 from typing import Annotated

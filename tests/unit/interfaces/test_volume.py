@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from knowformer.interfaces import cli
+from knowformer.interfaces import app
 from knowformer.interfaces.console import err, print_error, print_note
 from knowformer.interfaces.volume import VolumeGroup, reset_volume, with_volume
 
@@ -32,7 +32,7 @@ def commands(command: Any, name: str = "knowformer") -> Iterator[tuple[str, Any]
 
 
 def test_every_command_has_both_once() -> None:
-    found = dict(commands(with_volume(typer.main.get_command(cli.app))))
+    found = dict(commands(with_volume(typer.main.get_command(app.app))))
     assert {"knowformer train", "knowformer datasets", "knowformer datasets get"} <= found.keys()
     for name, command in found.items():
         names = [option for parameter in command.params for option in parameter.opts]

@@ -16,6 +16,8 @@ from knowformer.training.config import RunConfig
 from knowformer.training.optimizer import build_optimizer
 from knowformer.training.settings_file import merge_settings, parse_config
 
+BEST = {"step": 9, "valid_mrr": 0.5}
+
 
 def config_of(**settings: Any) -> RunConfig:
     model = {"hidden_dim": 8, "num_layers": 1, "view_size": 0}
@@ -35,7 +37,7 @@ def run(tmp_path: Path, ring: Dataset) -> Path:
     counters = Counters(step=20, steps_per_epoch=10, elapsed_seconds=60.0, finished=True)
     optimizer = build_optimizer(model, config.training)
     save_checkpoint(tmp_path / CHECKPOINT_FILE, model, optimizer, {}, counters)
-    write_json(tmp_path / "metrics.json", {"best_validation": {"step": 9}, "test": {"mrr": 0.5}})
+    write_json(tmp_path / "metrics.json", {"best_validation": BEST, "test": {"mrr": 0.5}})
     (tmp_path / "calibration.json").write_text("{}")
     return tmp_path
 
@@ -62,7 +64,7 @@ def test_more_epochs_begin_a_part_and_what_was_measured_is_gone(run: Path) -> No
     assert (training.max_epochs, training.max_minutes) == (5, None)
     counters = read_counters(run / CHECKPOINT_FILE)
     assert (counters.finished, counters.part_step, counters.part_seconds) == (False, 20, 60.0)
-    assert json.loads((run / "metrics.json").read_text()) == {"best_validation": {"step": 9}}
+    assert json.loads((run / "metrics.json").read_text()) == {"best_validation": BEST}
     assert not (run / "calibration.json").exists()
 
 

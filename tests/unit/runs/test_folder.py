@@ -17,10 +17,8 @@ from knowformer.runs.folder import (
     load_bundle,
     load_config,
     load_run_dataset,
-    read_metrics,
     save_weights,
     start_run,
-    update_metrics,
 )
 from knowformer.scoring.scorer import Scorer
 from knowformer.storage.tensor_files import write_tensors
@@ -194,23 +192,6 @@ def test_settings_come_back_complete(tmp_path: Path, ring: Dataset) -> None:
     start_run(tmp_path, config, replace(ring, name="renamed"))
     assert load_config(tmp_path) == config
     assert load_run_dataset(tmp_path).name == "renamed"
-
-
-def test_metrics_are_added_to_and_replaced(tmp_path: Path) -> None:
-    assert read_metrics(tmp_path) == {}
-    update_metrics(tmp_path, {"best_validation": {"valid_mrr": 0.1}})
-    update_metrics(tmp_path, {"test": {"name": "Łódź"}})
-    update_metrics(tmp_path, {"best_validation": {"valid_mrr": 0.2}})
-    assert read_metrics(tmp_path) == {
-        "best_validation": {"valid_mrr": 0.2},
-        "test": {"name": "Łódź"},
-    }
-
-
-def test_damaged_metrics_are_named(tmp_path: Path) -> None:
-    (tmp_path / "metrics.json").write_text("{")
-    with pytest.raises(BundleError, match=r"metrics\.json"):
-        update_metrics(tmp_path, {"test": {}})
 
 
 @pytest.mark.parametrize("first_line", [0, 1], ids=["counted", "an older run, not counted"])

@@ -1,5 +1,8 @@
 import signal
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -39,3 +42,26 @@ def test_other_threads_leave_signals_alone() -> None:
     thread.start()
     thread.join()
     assert found == [signal.default_int_handler, False]
+
+
+ENDS = """
+import pathlib, signal, sys
+from knowformer.storage.atomic_files import atomic_path
+from knowformer.system.interrupts import ending_at_once, farewell
+folder = pathlib.Path(sys.argv[1])
+with ending_at_once(), farewell(lambda: "Stopped; all is kept."):
+    with atomic_path(folder / "file") as temporary:
+        temporary.write_text("half")
+        signal.raise_signal(signal.SIGINT)
+"""
+
+
+def test_ctrl_c_ends_a_command_at_once_with_a_sentence_and_nothing_half_written(
+    tmp_path: Path,
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ENDS, str(tmp_path)], capture_output=True, text=True, timeout=300
+    )
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "Stopped; all is kept.\n"
+    assert list(tmp_path.iterdir()) == []

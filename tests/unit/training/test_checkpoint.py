@@ -20,19 +20,17 @@ from knowformer.training.checkpoint import (
     write_counters,
 )
 from knowformer.training.config import TrainingConfig
-from knowformer.training.optimizer import build_optimizer
+from knowformer.training.optimizer import Adam, build_optimizer
 
 
-def fresh(
-    graph: KnowledgeGraph, seed: int, hidden_dim: int = 8
-) -> tuple[KnowFormer, torch.optim.Adam]:
+def fresh(graph: KnowledgeGraph, seed: int, hidden_dim: int = 8) -> tuple[KnowFormer, Adam]:
     config = ModelConfig(hidden_dim=hidden_dim, num_layers=1)
     model = KnowFormer(config, 2 * len(graph.relations))
     initialize(model, generator=torch.Generator().manual_seed(seed))
     return model, build_optimizer(model, TrainingConfig())
 
 
-def step(model: KnowFormer, optimizer: torch.optim.Adam, graph: KnowledgeGraph) -> None:
+def step(model: KnowFormer, optimizer: Adam, graph: KnowledgeGraph) -> None:
     noise = identity_noise(model.config, graph.entity_keys, seed=0)
     heads = torch.arange(4)
     scores = model(QueryView.whole(graph.adjacency.edges, heads), heads, identity_noise=noise)

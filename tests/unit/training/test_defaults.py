@@ -4,12 +4,14 @@ import torch
 from knowformer.data.dataset import Dataset, Split, TrainingSplits
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.vocabulary import Vocabulary
+from knowformer.model.config import ModelConfig
 from knowformer.training import defaults
 from knowformer.training.config import MOST_EPOCHS, RunConfig
 from knowformer.training.defaults import (
     LEFT_OPEN,
     PREFERRED_BATCH_SIZE,
     choose_batch_size,
+    choose_depth,
     choose_epochs,
     choose_hidden_edges,
     choose_view_size,
@@ -22,9 +24,11 @@ from knowformer.training.settings_file import flat_settings, parse_config
 def test_what_is_left_open_is_chosen_and_what_is_given_stays(ring: Dataset) -> None:
     splits = ring.for_training()
     chosen = flat_settings(complete(RunConfig(), splits))
-    assert [chosen[key] for key in LEFT_OPEN] == [0, "facts", MOST_EPOCHS, PREFERRED_BATCH_SIZE]
+    expected = [0, 3, 2, "facts", MOST_EPOCHS, PREFERRED_BATCH_SIZE]
+    assert [chosen[key] for key in LEFT_OPEN] == expected
     training = {"hide": "links", "max_epochs": 3, "batch_size": 2}
-    given = parse_config({"model": {"view_size": 7}, "training": training}, where="test")
+    model = {"view_size": 7, "num_layers": 4, "num_query_key_hops": 0}
+    given = parse_config({"model": model, "training": training}, where="test")
     assert complete(given, splits) == given
     assert flat_settings(RunConfig()).keys() == chosen.keys()
     left_open = {key for key, value in flat_settings(RunConfig()).items() if value != chosen[key]}
@@ -44,6 +48,15 @@ def test_a_short_memory_makes_the_batch_smaller(
     free = 0.0 if wanted == 1 else 1.0001 * needed / defaults.USABLE_FRACTION
     monkeypatch.setattr(defaults, "available_memory", lambda: free)
     assert choose_batch_size(config, graph) == wanted
+
+
+def test_a_model_is_less_deep_in_views_unless_a_depth_is_given() -> None:
+    whole, views = ModelConfig(view_size=0), ModelConfig(view_size=1000)
+    assert list(choose_depth(whole, 6000).values()) == [3, 2]
+    assert list(choose_depth(views, 6000).values()) == [2, 1]
+    assert list(choose_depth(views, 900).values()) == [3, 2]  # a view of all of it
+    given = ModelConfig(view_size=1000, num_query_key_hops=0)
+    assert list(choose_depth(given, 6000).values()) == [2, 0]
 
 
 def large_star(*, num_near: int, answers: range) -> Split:

@@ -1,8 +1,10 @@
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from knowformer.errors import StorageError
+from knowformer.errors import BundleError, StorageError
 from knowformer.training.events import EventLog, TrainingEvent, read_events
 
 
@@ -60,5 +62,35 @@ def test_a_log_that_lost_its_end_keeps_whole_lines_only(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_is_a_storage_error(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=r"missing/events\.jsonl"):
-        EventLog(tmp_path / "missing" / "events.jsonl")
+    (tmp_path / "taken").touch()
+    with pytest.raises(StorageError, match=r"taken/events\.jsonl"):
+        EventLog(tmp_path / "taken" / "events.jsonl")
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_what_a_link_leads_to_is_never_written(link: Callable[..., None], tmp_path: Path) -> None:
+    path, other = tmp_path / "run" / "events.jsonl", tmp_path / "other"
+    path.parent.mkdir()
+    EventLog(other).append(event(1))
+    before = other.read_bytes()
+    link(other, path)
+    EventLog(path, keep_bytes=len(before)).append(event(2))
+    assert other.read_bytes() == before
+    assert read_events(path) == [event(1), event(2)]
+
+
+@pytest.mark.parametrize("line", ["{", "[]", "[" * 100_000, '{"kind": "training"}', "\udcff"])
+def test_damaged_events_are_named_by_line(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    EventLog(path).append(event(1))
+    with path.open("ab") as file:
+        file.write(line.encode(errors="surrogateescape") + b"\n")
+    for read in (read_events, lambda path: EventLog(path, keep_bytes=path.stat().st_size)):
+        with pytest.raises(BundleError, match=r"events\.jsonl:2, .* damaged"):
+            read(path)
+
+
+def test_events_that_are_no_file_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "events.jsonl")
+    with pytest.raises(BundleError, match="a named pipe"):
+        EventLog(tmp_path / "events.jsonl", keep_bytes=1)

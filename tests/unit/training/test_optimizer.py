@@ -42,12 +42,46 @@ def test_matrices_decay_and_vectors_do_not() -> None:
     model = KnowFormer(ModelConfig(hidden_dim=8, num_layers=1), 4)
     optimizer = build_optimizer(model, TrainingConfig(weight_decay=0.3, learning_rate=0.02))
     decay = {
-        id(parameter): group["weight_decay"]
-        for group in optimizer.param_groups
-        for parameter in group["params"]
+        id(parameter): group.weight_decay
+        for group in optimizer.groups
+        for parameter in group.parameters
     }
     assert set(decay) == {id(parameter) for parameter in model.parameters()}
     for name, parameter in model.named_parameters():
         assert decay[id(parameter)] == (0.3 if parameter.ndim == 2 else 0.0), name
-    assert isinstance(optimizer, torch.optim.Adam)
-    assert all(group["lr"] == 0.02 for group in optimizer.param_groups)
+    assert optimizer.learning_rate == 0.02
+
+
+def test_it_has_the_bits_and_the_state_of_torchs_own() -> None:
+    """Ours is there for its quick start alone; see ``Adam``."""
+    config = TrainingConfig(weight_decay=0.1, learning_rate=0.02)
+    model, twin = (KnowFormer(ModelConfig(hidden_dim=8, num_layers=1), 4) for _ in range(2))
+    twin.load_state_dict(model.state_dict())
+    ours = build_optimizer(model, config)
+    theirs = torch.optim.Adam(
+        [
+            {"params": [p for p in twin.parameters() if p.ndim > 1], "weight_decay": 0.1},
+            {"params": [p for p in twin.parameters() if p.ndim <= 1], "weight_decay": 0.0},
+        ],
+        fused=True,
+    )
+    draw = torch.Generator().manual_seed(0)
+    for step in range(3):
+        ours.learning_rate = 0.02 / (step + 1)
+        for group in theirs.param_groups:
+            group["lr"] = ours.learning_rate
+        for number, (own, other) in enumerate(
+            zip(model.parameters(), twin.parameters(), strict=True)
+        ):
+            has_gradient = step > 0 or number % 2 == 0  # the others begin a step later
+            gradient = torch.randn(own.shape, generator=draw)
+            own.grad, other.grad = (gradient.clone() if has_gradient else None for _ in range(2))
+        ours.step()
+        theirs.step()
+    for own, other in zip(model.parameters(), twin.parameters(), strict=True):
+        assert torch.equal(own, other)
+        state = theirs.state[other]
+        assert ours.state[own].keys() == state.keys()
+        assert all(torch.equal(ours.state[own][key], state[key]) for key in state)
+    ours.zero_grad()
+    assert all(parameter.grad is None for parameter in model.parameters())

@@ -40,7 +40,7 @@ def test_settings_survive_toml() -> None:
 
 def test_toml_has_every_setting_that_is_on() -> None:
     stored = tomllib.loads(to_toml(RunConfig()))
-    assert stored["model"]["num_query_key_hops"] == 2
+    assert stored["model"]["num_value_hops"] == 3
     assert stored["seed"] == 0
     assert "patience" not in stored["training"]
 

@@ -22,7 +22,10 @@ TINY = [
     "training.max_epochs=1",
     "threads=1",
 ]
-VARY = ["training.learning_rate=0.005,1e38", "model.dropout=0,0.1"]  # no loss survives 1e38
+VARY = [
+    "training.validation_region=0,0.99",
+    "model.dropout=0,0.1",
+]  # 0.99 leaves nothing to train on
 
 
 def without_test_facts(dataset: Dataset) -> Dataset:
@@ -64,17 +67,18 @@ def test_a_search_never_reads_test_facts_and_goes_on_when_killed(
     assert told == [(2, 3), (3, 3)]
     assert len(result.trials) == 3
     first = result.trials[0]
-    defaults = {"training.learning_rate": "0.005", "model.dropout": "0.1"}
+    defaults = {"training.validation_region": "0", "model.dropout": "0.1"}
     assert (first.settings, first.state) == (defaults, "complete")
     for trial in result.trials:
-        assert (trial.state == "failed") == (trial.settings["training.learning_rate"] == "1e38")
+        assert (trial.state == "failed") == (trial.settings["training.validation_region"] == "0.99")
     assert first.num_facts == len(ring.valid.facts)
     assert result.best.state == "complete"
     kept = {path.name for path in (out / "trials").iterdir()}
-    assert kept == {f"{trial.number:03}" for trial in result.trials}  # none of the killed one
+    complete = [trial for trial in result.trials if trial.state == "complete"]
+    assert kept == {f"{trial.number:03}" for trial in complete}  # none of one killed or refused
     assert not len(load_run_dataset(out / "trials" / "000").test.facts)
     best = build_config(file=out / "best.toml")
-    assert best.training.learning_rate == float(result.best.settings["training.learning_rate"])
+    assert best.model.dropout == float(result.best.settings["model.dropout"])
     assert best.training.max_minutes is None
 
     assert search(3).trials == result.trials  # nothing left to do

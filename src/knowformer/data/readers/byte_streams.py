@@ -7,10 +7,12 @@ import zlib
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from errno import EINVAL
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from knowformer.errors import DataError
+from knowformer.storage.plain_files import open_plain
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _PEEK = 4096
@@ -47,7 +49,7 @@ def open_source(path: Path) -> Generator[Source]:
         DataError: there is no such file, it cannot be read, its end is missing, or it is no text.
     """
     try:
-        with path.open("rb", buffering=0) as file:
+        with open_plain(path) as file:
             is_zipped = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
             file.seek(0)
             buffered = io.BufferedReader(file, 1 << 20)
@@ -88,6 +90,8 @@ def size_of(path: Path) -> int:
     """
     try:
         size = path.stat().st_size
+        if not path.is_file() and not path.is_dir():
+            raise OSError(EINVAL, "it is no regular file")
     except FileNotFoundError:
         raise DataError(f"Expected a file at {path}, found none.") from None
     except OSError as error:

@@ -9,6 +9,7 @@ from knowformer.data.readers.columns import named_layout
 from knowformer.data.readers.reading import Reading
 from knowformer.data.readers.rows import BadRows, Chunk, place, shorten
 from knowformer.errors import DataError, require_package
+from knowformer.storage.plain_files import open_plain
 
 ROWS_PER_CHUNK = 65536
 
@@ -25,6 +26,11 @@ def read_parquet(path: Path, reading: Reading) -> Iterator[Chunk]:
     names: list[str] = file.schema_arrow.names
     layout = named_layout(path, names, reading.dialect, reading.roles)
     for role, index in zip(layout.roles, layout.indices, strict=True):
+        if names.count(names[index]) > 1:
+            raise DataError(
+                f"Expected one column named {names[index]!r} in {path}, found "
+                f"{names.count(names[index])}. Rename the others."
+            )
         _check_type(path, role, file.schema_arrow.field(index))
     reading.note_layout(path, layout)
     yield from _chunks(path, file, [names[i] for i in layout.indices], reading)
@@ -42,10 +48,15 @@ def open_parquet(path: Path) -> Any:
     import pyarrow.parquet as pq
 
     try:
-        return pq.ParquetFile(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        fault = str(error).splitlines()[0].rstrip(".")
+        with open_plain(path):  # no pipe
+            return pq.ParquetFile(path)
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        fault = _fault(error)
         raise DataError(f"Expected a Parquet file at {path}, got: {fault}.") from error
+
+
+def _fault(error: Exception) -> str:
+    return shorten((str(error).splitlines() or [type(error).__name__])[0].rstrip("."))
 
 
 def is_text(kind: Any) -> bool:
@@ -83,8 +94,8 @@ def _chunks(path: Path, file: Any, names: list[str], reading: Reading) -> Iterat
             yield Chunk(path, tuple(columns), numbers, "row")
             done += batch.num_rows
             reading.progress(size * done // max(total, 1))
-    except (pa.ArrowInvalid, OSError) as error:
-        fault = shorten(str(error).splitlines()[0].rstrip("."))
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        fault = _fault(error)
         raise DataError(f"Expected a whole Parquet file at {path}, got: {fault}.") from error
 
 

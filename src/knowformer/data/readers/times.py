@@ -67,7 +67,12 @@ def _date(text: str) -> float | None:
         except ValueError:
             continue
         try:
-            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-        except (OverflowError, OSError):
+            # In years that can be shown again, also where a zone moves them.
+            return (
+                (moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+                .astimezone(UTC)
+                .timestamp()
+            )
+        except (OverflowError, OSError, ValueError):
             return None
     return None

@@ -1,9 +1,6 @@
 """Pictures: an explanation with its paths and prototypes, and the curves of a report."""
 
 import textwrap
-import warnings
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +23,7 @@ from knowformer.explanation.explanation import (
 from knowformer.explanation.show.label_places import Box, place_labels
 from knowformer.explanation.show.path_layout import PathLayout, PlacedFact, Point, lay_out, smooth
 from knowformer.explanation.show.text import shorten
+from knowformer.plots.drawing import drawing
 from knowformer.plots.palette import BLUE, GREY, INK, ORANGE, PALE
 from knowformer.storage.atomic_files import atomic_path
 
@@ -56,7 +54,7 @@ def check_picture(path: Path) -> None:
 
 def draw_explanation(explanation: Explanation, path: Path) -> None:
     """Draws the paths from left to right, the prototypes as bars, and what removal cost."""
-    with _drawing():
+    with drawing():
         _save(_explanation_figure(explanation), path)
 
 
@@ -236,7 +234,7 @@ def _draw_loss(axis: "Axes", row: float, drops: list[ScoreDrop], color: str) -> 
 
 def draw_curves(report: FaithfulnessReport, path: Path) -> None:
     """Draws deletion and insertion curves of each kind of evidence, named beside random."""
-    with _drawing():
+    with drawing():
         _save(_curves_figure(report), path)
 
 
@@ -288,20 +286,6 @@ def _bare(axis: "Axes", kept: str) -> None:
     for side, spine in axis.spines.items():
         spine.set_visible(side == kept)
     axis.tick_params(axis="y", length=0)
-
-
-@contextmanager
-def _drawing() -> Generator[None]:
-    """Draws names as text, never as formulas, and the same picture as the same bytes."""
-    from matplotlib import rc_context
-
-    with (
-        rc_context({"text.parse_math": False, "svg.hashsalt": "knowformer"}),
-        warnings.catch_warnings(),
-    ):
-        # A letter that the font lacks is drawn as a box: not the reader's concern.
-        warnings.filterwarnings("ignore", message="Glyph")
-        yield
 
 
 def _save(figure: "Figure", path: Path) -> None:

@@ -1,1 +1,1 @@
-"""One file per command; ``interfaces.cli`` registers them."""
+"""One file per command; ``interfaces.app`` registers them."""

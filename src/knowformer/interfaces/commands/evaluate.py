@@ -29,6 +29,15 @@ SHOWN_RELATIONS = 30  # rows; JSON has all
 def command(
     run: RunArgument,
     split: Annotated[SplitName, typer.Option(help="Which facts to rank.")] = "test",
+    facts: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Rank a sample of N facts, drawn by the run's seed; all if not given.",
+            show_default=False,
+        ),
+    ] = None,
     by_relation: Annotated[
         bool,
         typer.Option(
@@ -59,6 +68,7 @@ def command(
 
     Examples:
         knowformer evaluate runs/mine
+        knowformer evaluate runs/mine --facts 2000
         knowformer evaluate runs/mine --by-relation --export ranks.csv
     """
     from knowformer.evaluation.rank_files import check_writable
@@ -73,7 +83,12 @@ def command(
     reasoner = Reasoner.from_pretrained(run, threads=threads)
     with Counting(err, "ranking") as progress:
         report = reasoner.evaluate(
-            split, graph=graph, relations=relations, progress=progress, command=typed_command()
+            split,
+            graph=graph,
+            relations=relations,
+            num_facts=facts,
+            progress=progress,
+            command=typed_command(),
         )
     content = report.model_dump(mode="json")
     if by_relation:

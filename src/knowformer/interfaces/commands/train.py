@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 OUTPUT, LIMITS = "Output", "Limits; for a run that goes on, totals"
 EARLIER, SETTINGS = "Going on from an earlier run", "Settings"
+FEW_FACTS = 2000  # of a large test set, enough for a first look
 
 
 def command(
@@ -116,7 +117,11 @@ def command(
     ] = None,
     track: Annotated[
         list[TrackerName] | None,
-        typer.Option(help="Log the run there as well; may be given several times."),
+        typer.Option(
+            metavar="TRACKER",
+            help="Log the run there as well: tensorboard, mlflow or wandb; may be given several "
+            "times.",
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -135,6 +140,7 @@ def command(
     from knowformer.interfaces.progress import TrainingDisplay
     from knowformer.pipeline import starting_settings, train
     from knowformer.runs.folder import holds_run
+    from knowformer.system.interrupts import farewell
     from knowformer.tracking import TRACKERS
 
     trackers = [TRACKERS[name]() for name in dict.fromkeys(track or [])]
@@ -157,7 +163,7 @@ def command(
     if not goes_on:
         _tell_recommended(graph, starting_settings(graph), chosen)
     try:
-        with TrainingDisplay(err) as display:
+        with farewell(lambda: _how_to_go_on(folder)), TrainingDisplay(err) as display:
             reasoner = train(
                 graph,
                 folder,
@@ -230,6 +236,8 @@ def _show(folder: Path, reasoner: "Reasoner", *, as_json: bool) -> None:
         return
     _print_result(metrics, reasoner)
     print_line(f"Run folder: {folder}")
+    sample = f" --facts {FEW_FACTS}" if len(reasoner.dataset.test.facts) > 2 * FEW_FACTS else ""
+    print_line(f"Next: knowformer evaluate {quote(str(folder))}{sample}")
     if not can_draw():
         print_note(HOW_TO_GET_PLOTS)
 

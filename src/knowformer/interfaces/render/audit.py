@@ -6,6 +6,7 @@ from rich.table import Table
 
 from knowformer.audit.audit import Audit
 from knowformer.audit.findings import Level
+from knowformer.errors import printable
 from knowformer.interfaces.hints import as_typed
 
 MARKS: dict[Level, str] = {
@@ -15,6 +16,11 @@ MARKS: dict[Level, str] = {
 }
 MOST_RELATIONS = 12
 NUM_HUBS = 3
+
+
+def plain(text: str) -> str:
+    """Returns text that is no markup and holds no commands for a terminal."""
+    return escape(printable(text))
 
 
 def render_audit(audit: Audit, *, where: str | None = None) -> Group:
@@ -29,7 +35,7 @@ def render_audit(audit: Audit, *, where: str | None = None) -> Group:
 
 
 def _counts(audit: Audit) -> Table:
-    table = Table(title=escape(audit.dataset), title_justify="left", title_style="bold")
+    table = Table(title=plain(audit.dataset), title_justify="left", title_style="bold")
     table.add_column("metric")
     table.add_column("value")
     parts = ", ".join(f"{count:,} {name}" for name, count in audit.facts.items())
@@ -56,7 +62,7 @@ def _counts(audit: Audit) -> Table:
             f"{held.with_unseen:,} of unseen entities"
         )
     for what, number in rows.items():
-        table.add_row(what, escape(number))
+        table.add_row(what, plain(number))
     return table
 
 
@@ -68,7 +74,7 @@ def _relations(audit: Audit, where: str | None) -> Table:
         table.add_column(column, justify="right")
     for row in audit.by_relation[:MOST_RELATIONS]:
         table.add_row(
-            escape(row.label), row.category, f"{row.facts:,}", f"{row.heads:,}", f"{row.tails:,}"
+            plain(row.label), row.category, f"{row.facts:,}", f"{row.heads:,}", f"{row.tails:,}"
         )
     _tell_more(table, len(audit.by_relation), where)
     return table
@@ -83,7 +89,7 @@ def _overlaps(audit: Audit, where: str | None) -> Table:
     for row in audit.overlaps[:MOST_RELATIONS]:
         cells = (f"{row.common:,}", f"{row.share:.0%}", f"{row.share_of_other:.0%}")
         kind = f"{row.kind} of" if row.kind != "symmetric" else row.kind
-        table.add_row(escape(row.label), kind, escape(row.other_label), *cells)
+        table.add_row(plain(row.label), kind, plain(row.other_label), *cells)
     _tell_more(table, len(audit.overlaps), where)
     return table
 
@@ -92,7 +98,7 @@ def _tell_more(table: Table, number: int, where: str | None) -> None:
     """Says how many rows are left out, and where they are."""
     more = number - MOST_RELATIONS
     if more > 0:
-        table.caption = f"{more:,} more in {escape(where)}" if where else f"{more:,} more"
+        table.caption = f"{more:,} more in {plain(where)}" if where else f"{more:,} more"
         table.caption_justify = "left"
 
 
@@ -101,10 +107,8 @@ def _findings(audit: Audit) -> Table:
     table.add_column("")
     table.add_column("finding, why it matters, what to do", overflow="fold")
     for finding in audit.findings:
-        text = f"[bold]{escape(finding.topic)}:[/] {escape(finding.found)}"
-        text += f"\n[dim]Why it matters:[/] {escape(finding.why)}" if finding.why else ""
-        text += (
-            f"\n[dim]What to do:[/] {escape(as_typed(finding.advice))}" if finding.advice else ""
-        )
+        text = f"[bold]{plain(finding.topic)}:[/] {plain(finding.found)}"
+        text += f"\n[dim]Why it matters:[/] {plain(finding.why)}" if finding.why else ""
+        text += f"\n[dim]What to do:[/] {plain(as_typed(finding.advice))}" if finding.advice else ""
         table.add_row(MARKS[finding.level], text)
     return table

@@ -3,7 +3,7 @@ import json
 from typer.testing import CliRunner
 
 from knowformer.data import catalog
-from knowformer.interfaces.cli import app
+from knowformer.interfaces.app import app
 
 
 def test_the_catalogue_is_listed_and_a_data_set_is_found_here():

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from knowformer.errors import ConfigError
-from knowformer.interfaces.cli import app
+from knowformer.interfaces.app import app
 
 FACT = ["--head", "h", "--relation", "r", "--tail", "t"]
 

@@ -4,7 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from knowformer.errors import ConfigError
-from knowformer.interfaces.cli import app
+from knowformer.interfaces.app import app
 
 
 def shown(*arguments: str) -> str:
@@ -19,7 +19,7 @@ def test_all_settings_or_one_are_shown_as_text_and_as_json() -> None:
     assert one in listed
     assert one == {
         "name": "model.hidden_dim",
-        "values": "whole number >= 1",
+        "values": "whole number >= 1, <= 4096",
         "default": 32,
         "meaning": "D, width of every state.",
     }

@@ -4,7 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from knowformer.errors import BundleError, ConfigError
-from knowformer.interfaces.cli import app
+from knowformer.interfaces.app import app
 from knowformer.interfaces.commands.train import _tell_recommended
 from knowformer.training.settings_file import build_config
 

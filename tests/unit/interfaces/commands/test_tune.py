@@ -3,7 +3,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from knowformer.errors import ConfigError, MissingPackageError
-from knowformer.interfaces.cli import app
+from knowformer.interfaces.app import app
 from knowformer.interfaces.commands.tune import train_command
 from knowformer.interfaces.schemas import TuningResponse
 from knowformer.tuning.result import TuningResult

@@ -1,0 +1,74 @@
+// Where the entities of paths stand: the question's on one side, the answer on the other.
+
+/**
+ * Returns places between 0 and 1, by entity: x goes from the question to the answer, y spreads
+ * what is equally far. An entity of several paths stands in the middle of where they want it.
+ */
+export function layeredPlaces(paths, from, answer) {
+  const wanted = new Map();
+  paths.forEach((path) => {
+    path.steps.slice(0, -1).forEach((step, place) => {
+      if (step.end === from || step.end === answer) return;
+      const depths = wanted.get(step.end) ?? [];
+      wanted.set(step.end, [...depths, (place + 1) / path.steps.length]);
+    });
+  });
+  const columns = new Map();
+  for (const [name, depths] of wanted) {
+    const depth = Math.round((depths.reduce((sum, each) => sum + each, 0) / depths.length) * 6) / 6;
+    columns.set(depth, [...(columns.get(depth) ?? []), name]);
+  }
+  const places = new Map([[from, { x: 0, y: 0.5 }], [answer, { x: 1, y: 0.5 }]]);
+  for (const [depth, names] of columns) {
+    names.forEach((name, row) => {
+      places.set(name, { x: depth, y: (row + 0.5) / names.length });
+    });
+  }
+  return places;
+}
+
+const ROW = 80; // between entities that are equally far
+const LENGTH = 760; // from the question to the answer
+
+/** How much room the fullest column takes across. */
+export function acrossOf(places) {
+  const sizes = new Map();
+  for (const { x } of places.values()) sizes.set(x, (sizes.get(x) ?? 0) + 1);
+  return Math.max(...sizes.values()) * ROW;
+}
+
+/** Places in the picture, from left to right. */
+export function sidewards(places) {
+  const across = acrossOf(places);
+  return new Map([...places].map(([name, { x, y }]) => [name, { x: x * LENGTH, y: y * across }]));
+}
+
+/** Places in a narrow picture, from top to bottom; what lies between goes left and right in turn. */
+export function downwards(places, from, answer) {
+  const between = [...places].filter(([name]) => name !== from && name !== answer).sort(([, a], [, b]) => a.x - b.x);
+  const put = between.map(([name], place) => [name, { x: place % 2 ? 104 : -104, y: 100 + place * 72 }]);
+  return new Map([[from, { x: 0, y: 0 }], ...put, [answer, { x: 0, y: 130 + between.length * 72 }]]);
+}
+
+/** Returns the facts of paths, each once, with the largest loss of a path that uses it. */
+export function pathFacts(paths) {
+  const facts = new Map();
+  for (const path of paths) {
+    for (const step of path.steps) {
+      const [head, tail] = step.backwards ? [step.end, step.start] : [step.start, step.end];
+      const key = factKey({ head, relation: step.relation, tail });
+      const lost = Math.max(path.loss.truth_log_odds, facts.get(key)?.lost ?? 0);
+      facts.set(key, { key, head, relation: step.relation, tail, lost });
+    }
+  }
+  return [...facts.values()];
+}
+
+/** One text for a fact: its names, with a tab between, which no name has. */
+export const factKey = ({ head, relation, tail }) => [head, relation, tail].join("\t");
+
+/** The fact of such a text. */
+export function factOf(key) {
+  const [head, relation, tail] = key.split("\t");
+  return { head, relation, tail };
+}

@@ -1,0 +1,93 @@
+"""``knowformer serve``: the same bits as the command line, a clean stop, what survives a kill."""
+
+import json
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.integration.conftest import COMMAND
+from tests.server.conftest import Serve, Served, ended
+
+ASKED = {"head": "f0_ann", "relation": "parent_of", "k": 5}
+
+
+def printed(variables: dict[str, str], *typed: str | Path) -> Any:
+    done = subprocess.run(
+        [COMMAND, *typed, "--threads", "1", "--json"],
+        env=variables,
+        capture_output=True,
+        check=True,
+        timeout=300,
+    )
+    return json.loads(done.stdout)
+
+
+def without_additions(content: dict[str, Any]) -> dict[str, Any]:
+    for answer in content["answers"]:
+        answer.pop("status", None)
+    return {"query": content["query"], "answers": content["answers"]}
+
+
+@pytest.mark.slow
+def test_answers_are_what_the_command_line_prints_and_facts_survive_a_kill(
+    serve: Serve, run: Path, variables: dict[str, str]
+) -> None:
+    served = serve(run)
+    answers = served.client.post("/v1/answer", json=ASKED).json()
+    question = ["answer", run, "--head", "f0_ann", "--relation", "parent_of", "-k", "5"]
+    assert without_additions(answers) == printed(variables, *question)
+    fact = {"head": "f0_ann", "relation": "parent_of", "tail": "new child"}
+    assert served.client.post("/v1/facts", json=fact).status_code == 201
+    served.process.kill()
+    served.process.wait(60)
+    again = serve(run)
+    assert again.client.get("/v1/facts").json()["items"][0]["tail"] == "new child"
+    assert again.client.get("/v1/graph").json()["snapshot"] == 1
+
+
+def stop_while_asking(served: Served, number: signal.Signals) -> list[int]:
+    """Sends a signal while a question is being answered; returns the statuses of the answers."""
+    statuses: list[int] = []
+
+    def ask() -> None:
+        slow = {"head": "f0_ann", "tail": "f1_ann", "samples": 32}
+        statuses.append(served.client.post("/v1/answer", json=slow).status_code)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    while (
+        "scoring_batch_questions_count 0.0"
+        in httpx.get(f"{served.client.base_url}metrics", trust_env=False).text
+    ):
+        time.sleep(0.01)
+    with ended(served.process):
+        served.process.send_signal(number)
+    asking.join(60)
+    return statuses
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_finishes_what_is_in_flight(serve: Serve, run: Path, number: signal.Signals) -> None:
+    served = serve(run)
+    assert stop_while_asking(served, number) == [200]
+    assert served.process.returncode == 0
+
+
+@pytest.mark.slow
+def test_a_second_server_on_one_store_is_refused_with_a_sentence(
+    serve: Serve, run: Path, variables: dict[str, str]
+) -> None:
+    serve(run)
+    typed = [COMMAND, "serve", run, "--port", "0"]
+    refused = subprocess.run(typed, env=variables, capture_output=True, text=True, timeout=120)
+    assert refused.returncode == 2
+    assert refused.stdout == ""
+    assert refused.stderr.count("\n") == 1
+    assert refused.stderr.startswith("error: Expected")

@@ -1,0 +1,37 @@
+from pathlib import Path
+
+import pytest
+
+from knowformer.errors import BundleError
+from knowformer.runs.metrics import read_metrics, update_metrics
+
+
+def test_metrics_are_added_to_and_replaced(tmp_path: Path) -> None:
+    assert read_metrics(tmp_path) == {}
+    update_metrics(tmp_path, {"best_validation": {"step": 1, "valid_mrr": 0.1}})
+    update_metrics(tmp_path, {"test": {"name": "Łódź"}})
+    update_metrics(tmp_path, {"best_validation": {"step": 2, "valid_mrr": 0.2}})
+    assert read_metrics(tmp_path) == {
+        "best_validation": {"step": 2, "valid_mrr": 0.2},
+        "test": {"name": "Łódź"},
+    }
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        "[]",
+        "[" * 100_000,
+        '{"best_validation": 1}',
+        '{"best_validation": {"step": 1, "valid_mrr": NaN}}',
+        '{"test": {"mrr": 1e999}}',
+        '{"best_validation": {"step": true, "valid_mrr": 0.5}}',
+        '{"validation_baselines": {}}',
+        '{"validation_baselines": {"rules": {"realistic": {}}}}',
+    ],
+)
+def test_damaged_metrics_are_named(tmp_path: Path, content: str) -> None:
+    (tmp_path / "metrics.json").write_text(content)
+    with pytest.raises(BundleError, match=r"metrics\.json, got: .*\. The file is damaged"):
+        update_metrics(tmp_path, {"test": {}})

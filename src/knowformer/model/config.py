@@ -60,6 +60,13 @@ class ModelConfig(BaseModel):
     noise_scale: float = Field(default=4.0, ge=0.0, le=1e6)
     """Standard deviation of the identity noise."""
 
+    relation_encoder: Literal["table", "graph"] = "table"
+    """Where relation vectors come from: a table of weights for the relations trained on, or the
+    graph, in which a relation is known by how it meets the others; such a model answers on graphs
+    with other relations."""
+    num_relation_hops: int = Field(default=4, ge=1, le=32)
+    """Message-passing steps over the relation graph, when relation_encoder is graph."""
+
     view_size: int | None = Field(default=None, ge=0, le=2**31 - 1)
     """Entities that a query sees, at most: its part of the graph, in training and in use. 0: the
     whole graph; none: chosen when training starts."""
@@ -100,6 +107,16 @@ class ModelConfig(BaseModel):
         """``num_query_key_hops``, or the released code's if nothing has been chosen yet."""
         hops = self.num_query_key_hops
         return RELEASED_QUERY_KEY_HOPS if hops is None else hops
+
+    @property
+    def has_query_key_hops(self) -> bool:
+        """Whether queries and keys come from a stream with hops."""
+        return self.attention and self.query_stream and self.query_key_hops > 0
+
+    @property
+    def value_hops(self) -> int:
+        """Hops of the value stream; the ablation has none."""
+        return self.num_value_hops if self.value_stream else 0
 
     @property
     def noise_width(self) -> int:

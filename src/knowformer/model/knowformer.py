@@ -15,10 +15,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from knowformer.graph.adjacency import Adjacency
 from knowformer.graph.inverse import num_with_inverses
+from knowformer.graph.relation_graph import RelationGraph, relation_graph
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.kernels.interface import Backend, QueryView, ScoreWeights, select_backend
 from knowformer.model.config import ModelConfig
+from knowformer.model.graph_encoder import GraphEncoder
 from knowformer.model.layer import KnowFormerLayer
 from knowformer.model.message_passing import Hop
 from knowformer.model.relation_encoder import TableEncoder, encode_invariantly
@@ -36,13 +39,18 @@ class KnowFormer(nn.Module):
 
         Args:
             config: the model's settings.
-            num_relations: R, relations of the graph with inverses.
+            num_relations: R, relations of the graph with inverses; a model that reads relations
+                from the graph has no use for it.
             backend: the kernels' name; see ``kernels.interface.select_backend``.
         """
         super().__init__()
         self.config = config
         self.backend: Backend = select_backend(backend)
-        self.encoder = TableEncoder(config, num_relations)
+        self.encoder = (
+            GraphEncoder(config, self.backend)
+            if config.relation_encoder == "graph"
+            else TableEncoder(config, num_relations)
+        )
         self.layers = nn.ModuleList([KnowFormerLayer(config) for _ in range(config.layers)])
         self.score_hidden = nn.Linear(config.hidden_dim, config.hidden_dim)
         self.score_last = nn.Linear(config.hidden_dim, 1)
@@ -63,6 +71,7 @@ class KnowFormer(nn.Module):
         relations: Int[Tensor, " B"],
         *,
         identity_noise: Float[Tensor, "L V noise"],
+        relation_graph: RelationGraph | None = None,
         dropout: np.random.Generator | None = None,
         probe: Probe | None = None,
     ) -> Float[Tensor, " N"]:
@@ -72,14 +81,20 @@ class KnowFormer(nn.Module):
             view: what the queries see.
             relations: the queries' relations.
             identity_noise: of the view's entities.
+            relation_graph: of the graph that the view is a part of; see ``relation_graph``.
             dropout: draws what is dropped; without it nothing is.
             probe: looks into the run.
         """
         distinct: Tensor
         distinct, of_query = torch.unique(relations, return_inverse=True)
-        vectors = select_queries(encode_invariantly(self.encoder, distinct), of_query)
+        encoded = encode_invariantly(self.encoder, distinct, relation_graph)
+        vectors = select_queries(encoded, of_query)
         weights = self.pack(identity_noise)
         return run(weights, view, vectors, self.backend, dropout=dropout, probe=probe)
+
+    def relation_graph(self, adjacency: Adjacency) -> RelationGraph | None:
+        """Returns what the encoder reads of a graph; None if that is nothing."""
+        return relation_graph(adjacency) if self.config.relation_encoder == "graph" else None
 
     def pack(self, identity_noise: Float[Tensor, "L V noise"]) -> ModelWeights:
         """Returns the weights in the form that kernels take, for entities with this noise."""
@@ -147,7 +162,7 @@ def ordered_parameters(model: KnowFormer) -> list[nn.Parameter]:
 
 def _in_order(model: KnowFormer) -> Iterator[nn.Module]:
     """Yields the modules: each layer's streams with their relation projections after the input."""
-    yield model.encoder.query_relations
+    yield from model.encoder.first_modules()
     for layer, projection in zip(model.typed_layers(), model.encoder.typed_layers(), strict=True):
         if layer.query_key_stream is not None:
             yield from _of_stream(layer.query_key_stream, [projection.query_key])
@@ -161,7 +176,8 @@ def _of_stream(
     stream: QueryKeyStream | ValueStream, projections: Iterable[nn.Module | None]
 ) -> Iterator[nn.Module]:
     yield from (stream.first, stream.second)
-    yield from (projection for projection in projections if projection is not None)
+    for projection in projections:
+        yield from () if projection is None else projection.modules()
     yield from stream.hops.modules()
 
 

@@ -44,8 +44,7 @@ class ValueStream(nn.Module):
         width = config.hidden_dim
         self.first = nn.Linear(2 * width, width)
         self.second = nn.Linear(width, width)
-        num_hops = config.num_value_hops if config.value_stream else 0
-        self.hops = nn.ModuleList([Hop(config) for _ in range(num_hops)])
+        self.hops = nn.ModuleList([Hop(config) for _ in range(config.value_hops)])
 
     def pack(self) -> StreamWeights:
         """Returns the weights in the form that kernels take."""

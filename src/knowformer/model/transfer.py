@@ -21,6 +21,9 @@ def transfer_weights(
         model: the model to copy into, initialised.
         model_relations: its relations.
     """
+    if source.config.relation_encoder == "graph":
+        model.load_state_dict(source.state_dict())  # no weight belongs to a relation
+        return
     to_rows, from_rows = _matching_rows(relations, model_relations)
     weights = model.state_dict()
     for name, given in source.state_dict().items():

@@ -85,7 +85,7 @@ class Scorer:
         is_large = edges.num_entities * self.model.config.hidden_dim >= MICRO_BATCH_FLOATS
         divides = is_large and len(chunks) < self._workers.threads
         backend = self.model.backend.across(self._workers.map) if divides else self.model.backend
-        encode = partial(encode_invariantly, self.model.encoder, distinct)
+        encode = partial(self._encode, distinct)
         pack = partial(self.model.pack, self.identity_noise)
         vectors, weights = self._workers.map(_without_gradients, [encode, pack])
 
@@ -114,7 +114,7 @@ class Scorer:
         model, keys = self.model, self.graph.entity_keys
         distinct: Tensor
         distinct, row = torch.unique(relations, return_inverse=True)
-        make = [partial(encode_invariantly, model.encoder, distinct), self._pack_without_entities]
+        make = [partial(self._encode, distinct), self._pack_without_entities]
         vectors, packed = self._workers.map(_without_gradients, make)
 
         @torch.inference_mode()
@@ -133,6 +133,10 @@ class Scorer:
         chunks = [slice(first, first + size) for first in range(0, len(heads), size)]
         views, values = zip(*self._workers.map(score_chunk, chunks), strict=True)
         return _joined_scores(views, values, len(self.graph.entities))
+
+    def _encode(self, relations: Int[Tensor, " Q"]) -> RelationVectors:
+        graph = self.model.relation_graph(self.graph.adjacency)
+        return encode_invariantly(self.model.encoder, relations, graph)
 
     def _pack_without_entities(self) -> ModelWeights:
         return self.model.pack(self._noise_of(np.empty(0, dtype=np.uint64)))

@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from knowformer.graph.relation_graph import RelationGraph
 from knowformer.kernels.interface import Backend, QueryView
 from knowformer.model.knowformer import KnowFormer
 from knowformer.model.run import FirstStates, query_key_vectors
@@ -57,6 +58,7 @@ def accumulate_gradients(
     *,
     size: int,
     workers: Workers,
+    relation_graph: RelationGraph | None = None,
     permutation: Int[Tensor, " R"] | None = None,
 ) -> float:
     """Adds the gradients of a batch's loss to the model's, and returns the loss.
@@ -69,6 +71,7 @@ def accumulate_gradients(
         loss: what a micro-batch adds to the loss.
         size: queries per micro-batch.
         workers: the threads.
+        relation_graph: what the encoder reads; see ``KnowFormer.relation_graph``.
         permutation: of relations; see ``RelationEncoder``.
     """
     distinct_relations: Tensor
@@ -76,7 +79,7 @@ def accumulate_gradients(
     apart = view.are_apart and len(view) > 1
     made = (
         model.pack(identity_noise[:, :0] if apart else identity_noise),
-        model.encoder(distinct_relations, permutation=permutation),
+        model.encoder(distinct_relations, relation_graph, permutation=permutation),
     )
     leaves = [tensor.detach().requires_grad_(tensor.requires_grad) for tensor in tensors_in(made)]
     weights, vectors = with_tensors(made, leaves)

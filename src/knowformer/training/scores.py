@@ -55,6 +55,7 @@ def score_queries(
         view,
         batch.relations,
         identity_noise=identity_noise(config, keys, seed=seed, draw=draw),
+        relation_graph=model.relation_graph(graph.adjacency),
         dropout=None if step is None else Generator(SFC64(derive_seed(seed, "dropout", step, 0))),
     )
     return Scores(values, view.offsets, len(graph.entities), entities)

@@ -124,6 +124,7 @@ class TrainingStep:
             self._micro_batch_loss(seen, step),
             size=self._micro_batch_size(seen),
             workers=self._workers,
+            relation_graph=self.model.relation_graph(adjacency),
             permutation=permute_relations(
                 adjacency.num_relations,
                 config.training.relation_swaps,

@@ -85,7 +85,7 @@ class EvidenceFinder:
             calibrator: makes probabilities as answers have them.
         """
         self.graph = graph
-        self.tracer = Tracer(model, graph.entity_keys, seed=seed)
+        self.tracer = Tracer(model, graph, seed=seed)
         self.sight = Sight(graph, model.config.view_of(len(graph.entities)))
         self.probability = calibrator and FactProbability(calibrator, graph)
         self._known = known

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -18,6 +16,7 @@ from torch import Tensor
 from knowformer.explanation.find.attention_rows import AttentionRows
 from knowformer.explanation.find.evidence_graph import EvidenceGraph
 from knowformer.explanation.find.prediction import Prediction
+from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.kernels.interface import (
     NO_HEAD,
     AttendWeights,
@@ -48,20 +47,19 @@ NUM_POINTS = 4  # strengths to integrate over; more do not change the order of e
 
 
 class Tracer:
-    """A model bound to a graph's noise: scores and gradients of one prediction at a time."""
+    """A model bound to a graph: scores and gradients of one prediction at a time."""
 
-    def __init__(
-        self, model: KnowFormer, entity_keys: npt.NDArray[np.uint64], *, seed: int
-    ) -> None:
+    def __init__(self, model: KnowFormer, graph: KnowledgeGraph, *, seed: int) -> None:
         """Binds a model.
 
         Args:
             model: the model.
-            entity_keys: of the whole graph.
+            graph: the whole graph.
             seed: of the identity noise.
         """
         self.model = model
-        self._entity_keys = entity_keys
+        self._entity_keys = graph.entity_keys
+        self._relation_graph = model.relation_graph(graph.adjacency)
         # A Scorer's noise: the first of the draws at inference.
         self._noise_of = partial(identity_noise, model.config, seed=seed, draw=inference_draw())
 
@@ -135,7 +133,7 @@ class Tracer:
         model, relation, edges = self.model, torch.tensor([prediction.relation]), graph.edges
         with torch.no_grad():
             weights = model.pack(self._noise(graph))
-            vectors = encode_invariantly(model.encoder, relation)
+            vectors = encode_invariantly(model.encoder, relation, self._relation_graph)
             layer, first = weights.layers[0], FirstStates()
             if layer.query_key is not None:
                 # The first query stream sees no head, so it is the same in all runs.

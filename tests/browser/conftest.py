@@ -1,7 +1,7 @@
 """The workbench as people use it: a real server, a real browser, a run trained in seconds.
 
-A worker of pytest-xdist has one server and one browser for all of its tests. They share its graph:
-a test that adds facts adds them about entities of its own.
+A worker of pytest-xdist has one server for all tests that only read; tests that write have another,
+so that nobody reads what they wrote.
 """
 
 import shutil
@@ -22,7 +22,9 @@ WIDE = {"width": 1280, "height": 860}
 Visit = Callable[..., Workbench]
 
 
-@pytest.fixture(scope="session")
+# Playwright keeps an event loop in the main thread while it runs, so that tests elsewhere could not
+# start one: it ends when the next test is of another folder.
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     path = next(filter(None, map(shutil.which, NAMES)), None)
     if path is None and is_required():

@@ -1,14 +1,23 @@
 """What is written: facts, decisions, batch jobs, and how they are taken back."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import Visit
-from tests.browser.workbench import Workbench
+from tests.browser.workbench import Workbench, serving
 
 CHANGES = "Changes, newest first"
 DECISIONS = "Decisions, newest first"
+
+
+@pytest.fixture(scope="module")
+def address(family_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server for those who write; each writes about entities of its own."""
+    with serving(family_run, tmp_path_factory.mktemp("written")) as shown:
+        yield shown
 
 
 def change(workbench: Workbench, text: str) -> Locator:

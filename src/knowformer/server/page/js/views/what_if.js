@@ -157,12 +157,10 @@ class WhatIf {
     this.canceller?.abort();
     this.canceller = new AbortController();
     this.signal.addEventListener("abort", () => this.canceller.abort());
-    const asked = { ...this.question, k: K, without: [...this.without].map(factOf), with: [...this.with].map(factOf) };
     if (this.ranking.childElementCount === 0) fill(this.ranking, loading("The model is thinking", 8));
     this.ranking.setAttribute("aria-busy", "true");
     try {
-      const outcome = await api.whatIf(asked, this.canceller.signal);
-      fill(this.ranking, this.drawRanking(outcome));
+      fill(this.ranking, this.drawRanking(await this.moves(this.canceller.signal)));
     } catch (error) {
       if (error.name === "AbortError") return;
       fill(this.ranking, wrong(error));
@@ -170,8 +168,25 @@ class WhatIf {
     this.ranking.removeAttribute("aria-busy");
   }
 
-  drawRanking({ before, after, moves }) {
-    const kind = after.query.asks_for === "relation" ? "relation" : "entity";
+  /** Each answer's place before and after; with nothing changed, the ranking as it is. */
+  async moves(signal) {
+    const asked = { ...this.question, k: K };
+    if (this.without.size + this.with.size > 0) {
+      const changes = { without: [...this.without].map(factOf), with: [...this.with].map(factOf) };
+      return (await api.whatIf({ ...asked, ...changes }, signal)).moves;
+    }
+    const { answers } = await api.answer(asked, signal);
+    return answers.map(({ rank, probability, ...named }) => ({
+      ...named,
+      rank_before: rank,
+      rank_after: rank,
+      probability_before: probability,
+      probability_after: probability,
+    }));
+  }
+
+  drawRanking(moves) {
+    const kind = this.question.relation ? "entity" : "relation";
     const changes = this.without.size + this.with.size;
     const shown = [...moves].sort((a, b) => (a.rank_after ?? Infinity) - (b.rank_after ?? Infinity)).slice(0, K + 4);
     const moved = shown.filter((move) => move.rank_before !== move.rank_after).length;
@@ -194,7 +209,7 @@ class WhatIf {
       {},
       el("p.soft", {}, sentence),
       table("Ranking after the change", columns, shown, { rowAttributes }),
-      before.answers.length === 0 && el("p.soft", {}, "Nothing can answer."),
+      moves.length === 0 && el("p.soft", {}, "Nothing can answer."),
     );
   }
 }

@@ -8,8 +8,8 @@ from typing import Any
 
 from knowformer.answering.query_files import read_rows
 from knowformer.choices import Format
-from knowformer.data.dataset import load_dataset
 from knowformer.data.labels import read_label_file
+from knowformer.data.loading import load_dataset
 from knowformer.data.readers.formats import READERS
 from knowformer.data.readers.reading import Reading
 from knowformer.data.readers.rows import BadRows

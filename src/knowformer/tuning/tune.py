@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from knowformer.data.dataset import Dataset, GraphSource, load_dataset
+from knowformer.data.dataset import Dataset, GraphSource
+from knowformer.data.loading import load_dataset
 from knowformer.errors import BundleError, ConfigError, KnowformerError, require_package
 from knowformer.model.knowformer import KnowFormer
 from knowformer.pipeline import starting_settings, train

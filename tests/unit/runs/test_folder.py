@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from knowformer.choices import PresetName
-from knowformer.data.dataset import Dataset, Split, load_dataset
+from knowformer.data.dataset import Dataset, Split
+from knowformer.data.loading import load_dataset
 from knowformer.errors import BundleError, ConfigError, StorageError
 from knowformer.model.config import PRESETS
 from knowformer.model.knowformer import KnowFormer, initialize

@@ -20,7 +20,8 @@ from typing import Any
 
 import torch
 
-from knowformer.data.dataset import Dataset, load_dataset
+from knowformer.data.dataset import Dataset
+from knowformer.data.loading import load_dataset
 from knowformer.evaluation.evaluate import BATCH_SIZE
 from knowformer.graph.inverse import num_with_inverses, with_inverse_facts
 from knowformer.queries.batches import evaluation_batches

@@ -15,7 +15,7 @@ import time
 STEP = """
 import tempfile, time
 from pathlib import Path
-from knowformer.data.dataset import load_dataset
+from knowformer.data.loading import load_dataset
 from knowformer.seeding import generator
 from knowformer.training.config import RunConfig
 from knowformer.training.loop import Trainer

@@ -24,7 +24,8 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from knowformer.data.dataset import Split, TrainingSplits, load_dataset
+from knowformer.data.dataset import Split, TrainingSplits
+from knowformer.data.loading import load_dataset
 from knowformer.graph.inverse import with_inverse_facts
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.vocabulary import Vocabulary

@@ -15,7 +15,8 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from PIL import Image
 
-from knowformer.data.dataset import Dataset, load_dataset
+from knowformer.data.dataset import Dataset
+from knowformer.data.loading import load_dataset
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.plots.palette import BLUE, GREY, INK, ORANGE
 from knowformer.storage.atomic_files import atomic_path

@@ -22,6 +22,7 @@ for variable in ("COLUMNS", "FORCE_COLOR"):
 CHECKED = [
     "knowformer.graph",
     "knowformer.data.dataset",
+    "knowformer.data.loading",
     "knowformer.data.holdout",
     "knowformer.data.splitting",
     "knowformer.queries",
@@ -50,7 +51,8 @@ jaxtyping.install_import_hook(CHECKED, "beartype.beartype")
 # them would take longer than they do.
 CHECKED_IN = (Path("tests/unit"), Path("tests/contracts"))
 
-from knowformer.data.dataset import Dataset, load_dataset  # noqa: E402
+from knowformer.data.dataset import Dataset  # noqa: E402
+from knowformer.data.loading import load_dataset  # noqa: E402
 from knowformer.graph.knowledge_graph import KnowledgeGraph  # noqa: E402
 from knowformer.graph.vocabulary import Vocabulary  # noqa: E402
 from knowformer.storage.triples_io import NamedTriple  # noqa: E402

@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from bench import RING, SHIPPED, TINY, Bench, WriteExperiment
-from knowformer.data.dataset import Dataset, load_dataset
+from knowformer.data.dataset import Dataset
 from knowformer.data.labels import Labels
+from knowformer.data.loading import load_dataset
 from knowformer.errors import ConfigError, VocabularyError
 from knowformer.evaluation.evaluate import rank_split
 from knowformer.explanation.explainer import Explainer

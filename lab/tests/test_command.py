@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.integration.conftest import family_triples, write_lines
 
-from knowformer.data.dataset import load_dataset
+from knowformer.data.loading import load_dataset
 from knowformer_lab import command as lab_command
 
 TINY = """

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
         MissingFacts,
         NoiseSpread,
     )
-    from knowformer.data.dataset import Dataset, load_dataset
+    from knowformer.data.dataset import Dataset
+    from knowformer.data.loading import load_dataset
     from knowformer.errors import KnowformerError
     from knowformer.evaluation.evaluate import evaluate
     from knowformer.explanation.check.faithfulness_report import FaithfulnessReport
@@ -101,7 +102,7 @@ _MODULES = {
     "TrainingBatches": "knowformer.training.sampling.batches",
     "TrainingConfig": "knowformer.training.config",
     "evaluate": "knowformer.evaluation.evaluate",
-    "load_dataset": "knowformer.data.dataset",
+    "load_dataset": "knowformer.data.loading",
     "score_queries": "knowformer.training.scores",
     "train": "knowformer.pipeline",
     "tune": "knowformer.tuning.tune",

@@ -12,14 +12,9 @@ from knowformer.calibration.calibrate import calibrate_model
 from knowformer.calibration.calibration import Calibration
 from knowformer.calibration.relation_fit import num_relation_questions
 from knowformer.calibration.sample import MIN_QUERIES, num_questions
-from knowformer.data.dataset import (
-    Dataset,
-    GraphSource,
-    TrainingSplits,
-    catalogue_name,
-    load_dataset,
-)
+from knowformer.data.dataset import Dataset, GraphSource, TrainingSplits
 from knowformer.data.holdout import hold_out
+from knowformer.data.loading import catalogue_name, load_dataset
 from knowformer.errors import BundleError, ConfigError, DataError
 from knowformer.evaluation.baselines.comparison import compare
 from knowformer.evaluation.baselines.ranking import Baseline, rank_baselines

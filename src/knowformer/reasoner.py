@@ -19,9 +19,10 @@ from knowformer.calibration.calibrate import calibrate_model
 from knowformer.calibration.calibration import Calibration
 from knowformer.calibration.calibrator import Calibrator
 from knowformer.choices import NUM_PATHS, NUM_PROTOTYPES, AsksFor, Sweep
-from knowformer.data.dataset import Dataset, GraphSource, load_dataset
+from knowformer.data.dataset import Dataset, GraphSource
 from knowformer.data.holdout import sample_facts
 from knowformer.data.labels import Labels
+from knowformer.data.loading import load_dataset
 from knowformer.errors import ConfigError
 from knowformer.evaluation.evaluate import Progress, evaluate
 from knowformer.evaluation.report import EvaluationReport

@@ -28,8 +28,9 @@ import torch
 from rich.console import Console
 
 from knowformer.choices import PresetName
-from knowformer.data.dataset import Dataset, load_dataset
+from knowformer.data.dataset import Dataset
 from knowformer.data.holdout import hold_out
+from knowformer.data.loading import load_dataset
 from knowformer.scoring.scorer import Scorer
 from knowformer.system.environment import describe_environment
 from knowformer.training import loop

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from knowformer.data.dataset import Dataset, Split, load_dataset
+from knowformer.data.dataset import Dataset, Split
+from knowformer.data.loading import load_dataset
 from knowformer.errors import BundleError, ConfigError
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.vocabulary import Vocabulary

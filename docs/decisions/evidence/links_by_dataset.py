@@ -7,7 +7,7 @@ import sys
 
 from knowformer.audit.links import num_linked, num_linked_twice
 from knowformer.data import catalog
-from knowformer.data.dataset import load_dataset
+from knowformer.data.loading import load_dataset
 from knowformer.errors import DataError
 from knowformer.training.defaults import choose_epochs, choose_hidden_edges
 

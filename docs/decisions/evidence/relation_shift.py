@@ -7,7 +7,8 @@ import sys
 
 import torch
 
-from knowformer.data.dataset import Split, load_dataset
+from knowformer.data.dataset import Split
+from knowformer.data.loading import load_dataset
 
 NAMES = [f"{family}_v{n}" for family in ("fb15k-237", "nell-995", "wn18rr") for n in range(1, 5)]
 

@@ -27,7 +27,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from knowformer.data.dataset import catalogue_name
+from knowformer.data.loading import catalogue_name
 from knowformer.errors import ConfigError, suggest
 from knowformer.training.config import RunConfig
 from knowformer.training.settings_file import merge_settings, parse_config, recommended_settings

@@ -11,7 +11,7 @@ from typing import Literal
 
 from filelock import FileLock, Timeout
 
-from knowformer.data.dataset import load_dataset
+from knowformer.data.loading import load_dataset
 from knowformer.errors import KnowformerError
 from knowformer.system.environment import describe_environment
 from knowformer.system.workers import available_cores

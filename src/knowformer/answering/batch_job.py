@@ -31,6 +31,7 @@ from knowformer.storage.locks import sole_process
 
 PART_ROWS = 512
 PART_PASSES = 1024  # of the model; a relation question takes two per relation
+ANSWERED, REJECTED = {"line", "query", "answers"}, {"line", "rejected", "row"}
 HINTS = 100  # unknown names that get near spellings; finding these takes time
 
 Progress = Callable[[int, int], None]
@@ -243,14 +244,23 @@ def _records(job: _Job, *, rejected: bool) -> Iterator[Record]:
 
 
 def _read_part(part: Path, *, rejected: bool) -> Iterator[Record]:
-    with part.open(encoding="utf-8", newline="\n") as file:
-        for line in file:
-            # Few lines are rejections, and reading JSON takes time; a name may be the word too.
-            if rejected and '"rejected"' not in line:
-                continue
-            record: Record = json.loads(line)
-            if ("rejected" in record) is rejected:
-                yield record
+    wanted = REJECTED if rejected else ANSWERED
+    try:
+        with part.open(encoding="utf-8", newline="\n") as file:
+            for line in file:
+                # Few lines are rejections, and reading JSON takes time; a name may be the word too.
+                if rejected and '"rejected"' not in line:
+                    continue
+                record: Record = json.loads(line)
+                if ("rejected" in record) is rejected:
+                    if not record.keys() >= wanted:
+                        raise ValueError("a line that is no answer")
+                    yield record
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise StorageError(
+            f"Expected answers in {part}, got: {error}. The file is damaged; remove it, and the "
+            "same command answers these questions again."
+        ) from None
 
 
 def _counted(records: Iterator[Record], total: int, progress: Progress | None) -> Iterator[Record]:

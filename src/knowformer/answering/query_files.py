@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from knowformer.answering.questions import ASKED
-from knowformer.data.readers.parquet import is_text, open_parquet
+from knowformer.data.readers.parquet import is_text, open_parquet, whole_parquet
+from knowformer.data.readers.rows import shorten
 from knowformer.errors import ConfigError, DataError, require_package
 from knowformer.storage.plain_files import open_plain
 
@@ -163,17 +164,20 @@ def _read_parquet(path: Path) -> Iterator[Row]:
     if len(present) < 2:
         raise DataError(
             f"Expected at least two of the columns head, relation and tail in {path}, got "
-            f"{', '.join(schema.names) or 'none'}."
+            f"{shorten(', '.join(schema.names)) or 'none'}."
         )
     for name in present:
+        if schema.names.count(name) > 1:
+            raise DataError(f"Expected one column {name!r} in {path}, found several.")
         kind = schema.field(name).type
         if not is_text(kind) and not is_null(kind):
             raise DataError(f"Expected text in column {name!r} of {path}, got {kind}.")
     number = 0
-    for batch in file.iter_batches(batch_size=1024, columns=present):
-        for content in batch.to_pylist():
-            number += 1
-            yield Row(number, json.dumps(content, ensure_ascii=False), _asked(content))
+    with whole_parquet(path):
+        for batch in file.iter_batches(batch_size=1024, columns=present):
+            for content in batch.to_pylist():
+                number += 1
+                yield Row(number, json.dumps(content, ensure_ascii=False), _asked(content))
 
 
 def _asked(parts: dict[str, Any]) -> dict[str, str | None]:

@@ -14,8 +14,9 @@ from knowformer.audit.findings import Finding, find
 from knowformer.audit.links import num_linked, num_linked_twice
 from knowformer.audit.relation_overlap import RelationOverlap, find_overlaps, leak_mask
 from knowformer.audit.text import audit_markdown
-from knowformer.data.dataset import Dataset, GraphSource, Split, load_dataset
+from knowformer.data.dataset import Dataset, GraphSource, Split
 from knowformer.data.fact_table import first_occurrences
+from knowformer.data.loading import load_dataset
 from knowformer.graph.categories import CATEGORIES, relation_categories
 from knowformer.graph.fact_index import BY_PAIR, FactIndex, Ids, sorted_distinct
 from knowformer.graph.knowledge_graph import KnowledgeGraph

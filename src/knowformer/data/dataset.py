@@ -2,12 +2,6 @@
 
 Transductive, inductive and single-file data are one thing here: a split is a list of facts to be
 predicted, the graph whose facts may be used for it, and the facts known to be true (the filter).
-
-    folder with train, valid, test          one graph; valid and test are predicted from train
-    folder NAME beside NAME_ind             valid on NAME's graph, test on NAME_ind's
-    folder with train, msg, valid, test     valid and test are predicted from msg
-    file, or folder with train alone        split by a seed
-    folder with edges.txt                   one kind of edge, no direction, split 85/5/10 by a seed
 """
 
 from collections.abc import Sequence
@@ -20,20 +14,13 @@ from jaxtyping import Int
 from torch import Tensor
 
 from knowformer.choices import SplitName
-from knowformer.data import catalog
-from knowformer.data.labels import Labels, read_labels
-from knowformer.data.splitting import SPLIT_IDS, SplitSizes, split_by_seed, split_edges
-from knowformer.data.trained_relations import (
-    check_relations,
-    read_facts,
-    read_held_out,
-    relations_of,
-)
-from knowformer.errors import DataError, printable, suggest
+from knowformer.data.labels import Labels
+from knowformer.data.splitting import SPLIT_IDS, SplitSizes, split_by_seed
+from knowformer.errors import DataError
 from knowformer.graph.fact_index import Ids
 from knowformer.graph.knowledge_graph import KnowledgeGraph, number_facts, renumber_relations
 from knowformer.graph.vocabulary import Vocabulary
-from knowformer.storage.triples_io import NamedTriple, read_edges, read_triples
+from knowformer.storage.triples_io import NamedTriple
 
 SPLIT_NAMES: tuple[SplitName, ...] = ("train", "valid", "test")
 HOMOGENEOUS_RELATION = "linked_to"
@@ -267,141 +254,3 @@ def make_dataset(
     splits = [facts[split_ids == number] for number in SPLIT_IDS.values()]
     dataset = build_dataset(name, splits, graph.entities.names, graph.relations.names)
     return dataset if relations is None else dataset.with_relations(relations)
-
-
-def load_dataset(
-    source: GraphSource, *, seed: int = 0, relations: Vocabulary | None = None
-) -> Dataset:
-    """Loads a data set from a folder, a triples file or a catalogue name.
-
-    Args:
-        source: an existing path, else a name of the catalogue; or a graph, or a data set, which is
-            returned as it is.
-        seed: decides the split of a source that has none of its own.
-        relations: a trained model's relations, when the data set must keep to them.
-
-    Raises:
-        DataError: there is no such path or name, or its files are not as expected.
-        VocabularyError: a graph or a data set has a relation that is not among the model's.
-    """
-    if isinstance(source, KnowledgeGraph):
-        return make_dataset(source, seed=seed, relations=relations)
-    if isinstance(source, Dataset):
-        return source if relations is None else source.with_relations(relations)
-    path = _resolve(source)
-    if path.is_file():
-        return _from_single_file(path, read_triples(path), seed, relations)
-    return replace(_from_folder(path, seed, relations), labels=read_labels(path))
-
-
-def load_graph(source: GraphSource, relations: Vocabulary) -> KnowledgeGraph:
-    """Loads all facts of a source as one graph over a trained model's relations.
-
-    Raises:
-        DataError: the files are not as expected, or have a relation that the model does not know.
-        VocabularyError: a graph has such a relation.
-    """
-    if isinstance(source, KnowledgeGraph):
-        return source.with_relations(relations)
-    if isinstance(source, Dataset):
-        return source.with_relations(relations).test.known_graph()
-    path = _resolve(source)
-    if path.is_dir() and not _is_split(path) and (path / "train.txt").is_file():
-        path = path / "train.txt"
-    if path.is_file():
-        return KnowledgeGraph.from_triples(read_facts(path, relations), relations=relations)
-    return _from_folder(path, 0, relations).test.known_graph()
-
-
-def load_labels(source: GraphSource) -> Labels:
-    """Loads the readable names that a source has; a single file has none, nor has a graph."""
-    if isinstance(source, KnowledgeGraph):
-        return Labels()
-    if isinstance(source, Dataset):
-        return source.labels
-    path = _resolve(source)
-    return read_labels(path) if path.is_dir() else Labels()
-
-
-def catalogue_name(source: GraphSource) -> str | None:
-    """Returns the source if it is a name of the catalogue, and not a path that exists."""
-    if not isinstance(source, str | Path):
-        return None
-    name = str(source)
-    return name if name in catalog.entries() and not Path(name).exists() else None
-
-
-def _resolve(source: str | Path) -> Path:
-    """Returns an existing file or folder; a catalogue name is fetched if need be."""
-    path = Path(source)
-    try:
-        if path.is_file() or path.is_dir():
-            return path
-    except OSError as error:  # forbidden, or a name that cannot be
-        raise DataError(
-            f"Expected a readable file or folder at {path}, got '{error.strerror}'."
-        ) from error
-    known = catalog.entries()
-    if str(source) not in known:
-        hint = "" if len(path.parts) != 1 or path.suffix else suggest(str(source), known)
-        raise DataError(
-            f"Expected a folder, a triples file or a catalogue name, found nothing at {path}."
-            f"{hint} `catalog.entries()` lists the catalogue."
-        )
-    return catalog.fetch(catalog.find(str(source)))
-
-
-def _is_split(folder: Path) -> bool:
-    return any((folder / f"{split}.txt").is_file() for split in ("valid", "test"))
-
-
-def _from_folder(folder: Path, seed: int, relations: Vocabulary | None) -> Dataset:
-    name = printable(folder.resolve().name)
-    if (folder / "edges.txt").is_file():
-        return _from_edges(folder / "edges.txt", seed, relations)
-    train = read_triples(folder / "train.txt")
-    if not _is_split(folder):
-        return _from_single_file(folder / "train.txt", train, seed, relations)
-    read = read_held_out if relations is None else read_facts  # a model's must cover them all
-    relations = relations_of(folder / "train.txt", train, relations)
-    valid = read(folder / "valid.txt", relations)
-    beside = folder.resolve().with_name(f"{name}_ind")  # "." alone has no name
-    if beside.is_dir():
-        others = (read_facts(beside / f"{split}.txt", relations) for split in SPLIT_NAMES)
-        unseen = _on_one_graph(name, relations, *others)
-        return replace(_on_one_graph(name, relations, train, valid, []), test=unseen.test)
-    test = read(folder / "test.txt", relations)
-    if (folder / "msg.txt").is_file():
-        message = read_facts(folder / "msg.txt", relations)
-        unseen = _on_one_graph(name, relations, message, valid, test)
-        seen = KnowledgeGraph.from_triples(train, relations=relations)
-        return replace(unseen, train=Split("train", seen, seen.facts, seen.facts))
-    return _on_one_graph(name, relations, train, valid, test)
-
-
-def _on_one_graph(name: str, relations: Vocabulary, *splits: Sequence[NamedTriple]) -> Dataset:
-    names = (name for split in splits for head, _, tail in split for name in (head, tail))
-    entities = Vocabulary(names, kind="entity")
-    facts = [number_facts(split, entities, relations).numpy() for split in splits]
-    return build_dataset(name, facts, entities.names, relations)
-
-
-def _from_single_file(
-    path: Path,
-    triples: list[NamedTriple],
-    seed: int,
-    relations: Vocabulary | None,
-) -> Dataset:
-    """Splits by a seed, as an import does: the same files and seed give the same data set."""
-    if relations is not None:
-        check_relations(path, triples, relations)  # names the triple
-    graph = KnowledgeGraph.from_triples(triples)
-    name = printable(path.parent.resolve().name if path.stem == "train" else path.stem)
-    return make_dataset(graph, name=name, seed=seed, relations=relations, where=f" in {path}")
-
-
-def _from_edges(path: Path, seed: int, relations: Vocabulary | None) -> Dataset:
-    edges = list(dict.fromkeys(read_edges(path, HOMOGENEOUS_RELATION)))
-    splits = split_edges(edges, seed=seed, where=f" in {path}")
-    relations = relations_of(path, splits[0], relations)
-    return _on_one_graph(printable(path.parent.resolve().name), relations, *splits)

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from knowformer.calibration.calibration import Calibration
 from knowformer.calibration.calibrator import Calibrator
-from knowformer.data.dataset import Dataset, GraphSource, Split, load_dataset
+from knowformer.data.dataset import Dataset, GraphSource, Split
 from knowformer.data.holdout import sample_facts
+from knowformer.data.loading import load_dataset
 from knowformer.evaluation.baselines.comparison import compare
 from knowformer.evaluation.baselines.ranking import rank_baselines
 from knowformer.evaluation.link_prediction import auroc, average_precision, sample_unlinked

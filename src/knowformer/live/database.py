@@ -9,13 +9,14 @@ import logging
 import sqlite3
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from filelock import FileLock, Timeout
 
-from knowformer.errors import BundleError, ConflictError, StorageError
+from knowformer.errors import BundleError, ConflictError, StorageError, printable
 
 _logger = logging.getLogger(__name__)
 
@@ -66,6 +67,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 )
 """Statements that make each version of the file from the one before; only ever added to."""
 
+# A run folder may be anybody's, and SQLite keeps bytes in a column of text, too.
+NO_TEXT = """SELECT count(*) FROM (
+    SELECT head, relation, tail, time FROM changes UNION ALL
+    SELECT head, relation, tail, time FROM decisions
+) WHERE typeof(head) || typeof(relation) || typeof(tail) || typeof(time) <> 'texttexttexttext'"""
+
 
 class Database:
     """An open file; ``transaction`` writes, ``rows`` reads what is committed."""
@@ -79,6 +86,7 @@ class Database:
         """
         self.path = path
         self._lock = Lock()
+        _check_file(path)
         self._file_lock = _sole_writer(path)
         try:
             with _said(path), ExitStack() as undone:
@@ -162,6 +170,19 @@ def _sole_writer(path: Path) -> FileLock:
     return lock
 
 
+def _check_file(path: Path) -> None:
+    """Refuses what is there and is no file: a link would lead writes elsewhere.
+
+    Raises:
+        BundleError: it is a symbolic link, a folder, a pipe or a device.
+    """
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise BundleError(
+            f"Expected a file at {path}, found a link or something else. Give the file itself as "
+            "`store`."
+        )
+
+
 def _connect(path: Path) -> sqlite3.Connection:
     # The lock of `Database` lets one thread at a time use it.
     connection = sqlite3.connect(
@@ -202,7 +223,43 @@ def _check(connection: sqlite3.Connection, path: Path) -> int:
             f"Expected a store of version {len(MIGRATIONS)} or older at {path}, got version "
             f"{version}. Update knowformer."
         )
+    if version and _schema(connection) != _schema_of(version):
+        raise BundleError(
+            f"Expected the tables of a store of live facts at {path}, got others. Choose another "
+            "`store`."
+        )
     return version
+
+
+def _check_content(connection: sqlite3.Connection, path: Path) -> None:
+    """Checks what tables hold, once, when a store is opened.
+
+    Raises:
+        BundleError: pages are damaged, or rows are not as the tables want them.
+    """
+    (fault,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    (odd,) = connection.execute(NO_TEXT).fetchone()
+    if fault != "ok" or odd:
+        raise BundleError(
+            f"Expected a store of live facts at {path}, got "
+            f"{'rows that hold no text' if fault == 'ok' else printable(fault)}. Restore it "
+            "from a copy, or choose another `store`."
+        )
+
+
+def _schema(connection: sqlite3.Connection) -> set[tuple[str, str | None]]:
+    """Returns the name of each table, index, view and trigger, and the statement that made it."""
+    found = connection.execute("SELECT name, sql FROM sqlite_master")
+    return {(row[0], row[1]) for row in found}
+
+
+@cache
+def _schema_of(version: int) -> set[tuple[str, str | None]]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for statements in MIGRATIONS[:version]:
+            for statement in statements:
+                connection.execute(statement)
+        return _schema(connection)
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
@@ -223,6 +280,7 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {number}")
         connection.execute("COMMIT")
+    _check_content(connection, path)
 
 
 @contextmanager

@@ -11,8 +11,9 @@ from jaxtyping import Int
 from torch import Tensor
 
 from knowformer.choices import FactsFrom
-from knowformer.data.dataset import GraphSource, load_graph, load_labels
+from knowformer.data.dataset import GraphSource
 from knowformer.data.labels import Labels, read_label_file
+from knowformer.data.loading import load_graph, load_labels
 from knowformer.errors import BundleError
 from knowformer.graph.fact_index import Ids
 from knowformer.graph.knowledge_graph import KnowledgeGraph, number_facts

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
 from knowformer.calibration.calibration import FORMAT_VERSION as CALIBRATION_VERSION
@@ -65,6 +65,7 @@ __all__ = [
     "load_config",
     "load_initial_weights",
     "load_run_dataset",
+    "read_environment",
     "read_metrics",
     "save_calibration",
     "save_config",
@@ -81,6 +82,7 @@ _logger = logging.getLogger(__name__)
 LOCK_FILE = ".training.lock"
 CHECKPOINT_FILE = "checkpoint.safetensors"
 INITIAL_FILE = "initial.safetensors"
+ENVIRONMENT_FILE = "environment.json"
 LINK = "link_function"  # in the metadata of model.safetensors
 NUM_SETTINGS = re.compile(r"# (\d{1,9}) settings\n")
 """First line of config.toml: fewer than that, and the file was cut off."""
@@ -154,7 +156,7 @@ def start_run(
         )
     with _all_or_nothing(folder):
         save_run_dataset(folder, dataset)
-        write_json(folder / "environment.json", describe_environment())
+        write_json(folder / ENVIRONMENT_FILE, describe_environment())
         if initial is not None:
             origin = {
                 "run": printable(str(initial.run)),
@@ -190,7 +192,7 @@ def _all_or_nothing(folder: Path) -> Generator[None]:
     try:
         yield
     except StorageError:
-        for name in (FACTS_FILE, NAMES_FILE, "environment.json", INITIAL_FILE):
+        for name in (FACTS_FILE, NAMES_FILE, ENVIRONMENT_FILE, INITIAL_FILE):
             with suppress(OSError):
                 (folder / name).unlink()
         if is_new:
@@ -270,6 +272,23 @@ def check_resumable(folder: Path) -> None:
     if os.path.lexists(weights):
         read_metadata(weights)
         load_calibration(folder)
+
+
+def read_environment(folder: Path) -> dict[str, Any]:
+    """Reads where a run was trained; empty when it is not there.
+
+    Raises:
+        BundleError: the file is damaged.
+    """
+    path = folder / ENVIRONMENT_FILE
+    if not path.exists():
+        return {}
+    try:
+        return TypeAdapter(dict[str, Any]).validate_json(read_text(path))
+    except ValidationError as error:
+        raise BundleError(
+            f"Expected a JSON object in {path}, got: {first_fault(error)}. Remove the file."
+        ) from None
 
 
 def save_calibration(folder: Path, calibration: Calibration) -> Calibration:

@@ -10,6 +10,7 @@ import secrets
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
+from errno import ELOOP
 from http import HTTPStatus
 from pathlib import Path
 from queue import SimpleQueue
@@ -19,10 +20,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from knowformer.answering.candidates import HowToAnswer
-from knowformer.errors import KnowformerError
+from knowformer.errors import BundleError, KnowformerError
 from knowformer.live.snapshots import Snapshot
 from knowformer.server.problems import Problem
 from knowformer.storage.atomic_files import write_bytes, write_text
+from knowformer.storage.plain_files import read_plain
 
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
 JobFormat = Literal["tsv", "csv", "jsonl", "parquet"]
@@ -31,6 +33,7 @@ MAX_UNDER_WAY = 32
 MAX_KEPT = 200
 JOB_ID = "^[0-9a-f]{16}$"
 RECORD = "job.json"
+MOST_BYTES = 2**20  # of a record
 _logger = logging.getLogger(__name__)
 
 
@@ -232,14 +235,35 @@ class Jobs:
 
 
 def _read(folder: Path) -> dict[str, Job]:
-    """Reads the jobs of a folder; what is no job is left alone."""
+    """Reads the jobs of a folder; what is no job is left alone.
+
+    Raises:
+        BundleError: the folder is a link.
+    """
+    if folder.is_symlink():
+        raise BundleError(
+            f"Expected a folder of jobs at {folder}, found a symbolic link. Remove it, or choose "
+            "another `store`."
+        )
     jobs: dict[str, Job] = {}
     for path in sorted(folder.glob(f"*/{RECORD}")):
         try:
-            job = Job.model_validate_json(path.read_bytes())
+            _check_folder(path.parent)
+            job = Job.model_validate_json(read_plain(path, most=MOST_BYTES))
         except (OSError, ValidationError) as error:
             _logger.warning("%s is no record of a job and is left alone: %s", path, error)
             continue
         if job.id == path.parent.name:
             jobs[job.id] = job
     return jobs
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuses links: the folder may have come with a run, and they would lead out of it.
+
+    Raises:
+        OSError: the folder is one, or there is one in it.
+    """
+    for path in (folder, *folder.rglob("*")):
+        if path.is_symlink():
+            raise OSError(ELOOP, "it is a symbolic link", str(path))

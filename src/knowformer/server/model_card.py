@@ -1,11 +1,10 @@
 """The model card: where a model comes from and how good it is, from its run folder."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from knowformer.live.snapshots import Snapshot
-from knowformer.runs.folder import read_metrics
+from knowformer.runs.folder import read_environment, read_metrics
 from knowformer.server.schemas.graph import ModelResponse
 from knowformer.training.events import read_events
 
@@ -50,6 +49,5 @@ def _training(folder: Path) -> dict[str, Any]:
 
 
 def _environment(folder: Path) -> dict[str, Any]:
-    path = folder / "environment.json"
-    content = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    content = read_environment(folder)
     return {name: content.get(name) for name in ("commit", "versions", "hardware")}

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from knowformer.errors import ConfigError
+from knowformer.storage.plain_files import read_plain
 
 Role = Literal["read", "write"]
 SHORTEST = 16
+MOST_BYTES = 2**20
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def read_tokens(path: Path) -> Tokens:
         ConfigError: the file cannot be read, or a line is something else. Tokens are not repeated.
     """
     try:
-        lines = path.read_text("utf-8").splitlines()
+        lines = read_plain(path, most=MOST_BYTES).decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "other bytes than UTF-8"
         raise ConfigError(f"Expected a token file at {path}, got '{reason}'.") from None

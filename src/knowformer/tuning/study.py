@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from knowformer.errors import BundleError, printable
 from knowformer.tuning.space import Space
 
 if TYPE_CHECKING:
@@ -53,17 +54,12 @@ class Study:
             seed: of the proposals.
         """
         import optuna
-        from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
         self._folder, self._space = folder, space
         path = folder / JOURNAL_FILE
         _mend(path)
-        lock = JournalFileOpenLock(str(path))
-        storage = optuna.storages.JournalStorage(JournalFileBackend(str(path), lock))
         with quiet_optuna():
-            self._study = optuna.create_study(
-                study_name="tune", storage=storage, direction="maximize", load_if_exists=True
-            )
+            self._study = _open_study(path)
         self.is_new = not self._study.trials
         # Another seed in every process: it would propose again what it has proposed.
         self._study.sampler = optuna.samplers.TPESampler(
@@ -167,6 +163,28 @@ class RunningTrial:
 
         self._trial.set_user_attr("error", error)
         self._study.tell(self._trial, state=TrialState.FAIL)
+
+
+def _open_study(journal: Path) -> "optuna.Study":
+    """Reads a journal, or begins one.
+
+    Raises:
+        BundleError: it is damaged.
+    """
+    import optuna
+    from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+
+    lock = JournalFileOpenLock(str(journal))
+    try:
+        storage = optuna.storages.JournalStorage(JournalFileBackend(str(journal), lock))
+        return optuna.create_study(
+            study_name="tune", storage=storage, direction="maximize", load_if_exists=True
+        )
+    except (ValueError, TypeError, LookupError, AssertionError) as error:
+        raise BundleError(
+            f"Expected the journal of a search at {journal}, got: {printable(str(error))}. The "
+            "file is damaged; choose another `out`."
+        ) from error
 
 
 def _mend(journal: Path) -> None:

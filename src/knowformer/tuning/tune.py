@@ -6,11 +6,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from knowformer.data.dataset import Dataset, GraphSource, load_dataset
+from pydantic import TypeAdapter, ValidationError
+
+from knowformer.data.dataset import Dataset, GraphSource
+from knowformer.data.loading import load_dataset
 from knowformer.errors import BundleError, ConfigError, KnowformerError, require_package
 from knowformer.model.knowformer import KnowFormer
 from knowformer.pipeline import starting_settings, train
 from knowformer.runs.folder import holds_run, read_metrics, sole_trainer
+from knowformer.runs.stored_files import first_fault, read_text
 from knowformer.storage.atomic_files import write_text
 from knowformer.training.clock import Clock
 from knowformer.training.config import RunConfig
@@ -117,14 +121,25 @@ def _begin_or_go_on(folder: Path, search: _Search) -> _Search:
             )
         write_text(path, json.dumps(asdict(search), indent=2) + "\n")
         return search
-    stored: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    stored = _read_search(path)
     for key, now in asdict(search).items():
-        if key != "trial_minutes" and stored[key] != now:
+        before = getattr(stored, key)
+        if key != "trial_minutes" and before != now:
             raise ConfigError(
-                f"Expected the search that {folder} was started with, {key} {stored[key]}, got "
-                f"{now}. Choose another `out`."
+                f"Expected the search that {folder} was started with, {key} {before}, got {now}. "
+                "Choose another `out`."
             )
-    return _Search(**stored)
+    return stored
+
+
+def _read_search(path: Path) -> _Search:
+    try:
+        return TypeAdapter(_Search).validate_json(read_text(path))
+    except ValidationError as error:
+        raise BundleError(
+            f"Expected what a search was started with in {path}, got: {first_fault(error)}. Choose "
+            "another `out`."
+        ) from None
 
 
 @dataclass(frozen=True)

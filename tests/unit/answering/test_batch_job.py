@@ -12,7 +12,7 @@ from knowformer.answering.answerer import Answerer
 from knowformer.answering.batch_job import BatchSummary, answer_file
 from knowformer.answering.query_files import Row
 from knowformer.answering.ranking import Options
-from knowformer.errors import ConfigError
+from knowformer.errors import ConfigError, StorageError
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 
 OPTIONS = Options(k=2)
@@ -155,3 +155,18 @@ def test_parts_have_a_bounded_number_of_passes_and_rows():
 
 def test_a_part_is_as_large_as_a_chunk_of_the_answerer():
     assert batch_job.PART_ROWS == answerer_module.CHUNK  # else work would be cut in two places
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("content", ["{", "[]", '{"line": 1}', '{"rejected": ""}', "\xff"])
+def test_a_damaged_part_is_refused_in_a_sentence(
+    run: Callable[..., BatchSummary], tmp_path: Path, content: str
+) -> None:
+    with pytest.raises(StoppedError):
+        run(QUESTIONS, stop_after=2)
+    part = tmp_path / "out.jsonl.parts" / "part-00000000.jsonl"
+    part.write_bytes(content.encode("latin-1"))
+    with pytest.raises(StorageError, match=r"Expected answers in .*part-00000000\.jsonl"):
+        run(QUESTIONS)
+    part.unlink()
+    assert run(QUESTIONS).questions == 5

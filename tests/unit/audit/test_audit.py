@@ -7,7 +7,8 @@ import pytest
 
 from knowformer.audit.findings import Finding
 from knowformer.audit.text import audit_markdown
-from knowformer.data.dataset import Dataset, load_dataset
+from knowformer.data.dataset import Dataset
+from knowformer.data.loading import load_dataset
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.importing import audit, dataset_from_pandas, make_dataset, to_networkx
 

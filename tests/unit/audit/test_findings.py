@@ -6,7 +6,7 @@ import pytest
 
 from knowformer.audit.audit import Audit, audit
 from knowformer.audit.findings import find
-from knowformer.data.dataset import load_dataset
+from knowformer.data.loading import load_dataset
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 from knowformer.audit.audit import audit
 from knowformer.audit.text import MAX_ROWS, audit_markdown
-from knowformer.data.dataset import load_dataset
+from knowformer.data.loading import load_dataset
 
 
 def test_the_page_counts_the_rows_that_it_leaves_out() -> None:

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from knowformer.audit.audit import audit
-from knowformer.data.dataset import Dataset, load_dataset
+from knowformer.data.dataset import Dataset
 from knowformer.data.labels import Labels
+from knowformer.data.loading import load_dataset
 from knowformer.data.readers.rows import BadRow, BadRows
 from knowformer.errors import StorageError
 from knowformer.importing.folder import check_free, write_folder

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowformer.data.dataset import load_dataset
+from knowformer.data.loading import load_dataset
 from knowformer.errors import DataError, StorageError
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.importing import (

@@ -1,5 +1,6 @@
 """Stores that are free, in use, of another version, or no stores at all."""
 
+import os
 import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
@@ -84,3 +85,59 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StorageError, match=r"Expected to write .*/file/live\.sqlite, got"):
         Database(tmp_path / "file" / "live.sqlite")
+
+
+def test_a_link_or_a_pipe_in_the_place_of_a_store_is_left_alone(path: Path, tmp_path: Path) -> None:
+    path.parent.mkdir()
+    outside = tmp_path / "outside"
+    outside.touch()
+    path.symlink_to(outside)
+    with pytest.raises(BundleError, match="found a link"):
+        Database(path)
+    path.unlink()
+    path.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(BundleError, match="found a link"):
+        Database(path)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(BundleError, match="something else"):
+        Database(path)
+    assert outside.read_bytes() == b""
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["CREATE TRIGGER t AFTER INSERT ON changes BEGIN DELETE FROM store; END"],
+        ["DROP TABLE decisions", "CREATE VIEW decisions AS SELECT * FROM changes"],
+        ["DROP TABLE requests"],
+    ],
+)
+def test_other_tables_than_our_own_are_refused(path: Path, statements: list[str]) -> None:
+    Database(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+    with pytest.raises(BundleError, match="the tables of a store"):
+        Database(path)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [("head", b"\xff", "rows that hold no text"), ("action", "burn", "CHECK constraint failed")],
+)
+def test_rows_that_are_no_changes_are_refused(
+    path: Path, column: str, value: object, said: str
+) -> None:
+    Database(path).close()
+    row = {"action": "add", "head": "a", "relation": "r", "tail": "b", "time": "now"}
+    row = {**row, column: value}
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        marks = ", ".join("?" * len(row))
+        connection.execute(
+            f"INSERT INTO changes ({', '.join(row)}) VALUES ({marks})", list(row.values())
+        )
+    with pytest.raises(BundleError, match=said):
+        Database(path)

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from knowformer.choices import PresetName
-from knowformer.data.dataset import Dataset, Split, load_dataset
+from knowformer.data.dataset import Dataset, Split
+from knowformer.data.loading import load_dataset
 from knowformer.errors import BundleError, ConfigError, StorageError
 from knowformer.model.config import PRESETS
 from knowformer.model.knowformer import KnowFormer, initialize
@@ -17,6 +18,7 @@ from knowformer.runs.folder import (
     load_bundle,
     load_config,
     load_run_dataset,
+    read_environment,
     save_weights,
     start_run,
 )
@@ -207,3 +209,14 @@ def test_settings_cut_off_between_any_two_lines_are_refused(
         path.write_text("".join(lines[:number]), "utf-8")
         with pytest.raises(ConfigError, match="damaged"):
             load_config(tmp_path / "run")
+
+
+def test_where_a_run_was_trained_is_an_object_or_refused(tmp_path: Path) -> None:
+    assert read_environment(tmp_path) == {}
+    path = tmp_path / "environment.json"
+    path.write_text('{"commit": null}')
+    assert read_environment(tmp_path) == {"commit": None}
+    for damaged in ("", "[]", "{", "[" * 100_000):
+        path.write_text(damaged)
+        with pytest.raises(BundleError, match=r"JSON object in .*environment\.json"):
+            read_environment(tmp_path)

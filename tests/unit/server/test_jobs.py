@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from knowformer import Reasoner
+from knowformer.errors import BundleError
 from knowformer.live.snapshots import Snapshot
 from knowformer.server import jobs as module
 from knowformer.server.jobs import Job, Jobs
@@ -124,3 +125,20 @@ def test_a_folder_that_is_no_job_is_left_alone(
     record.write_text(json.dumps(outside), "utf-8")
     assert Jobs(tmp_path, snapshot).every() == []
     assert "left alone" in caplog.text
+
+
+def test_links_lead_neither_jobs_nor_answers_elsewhere(
+    tmp_path: Path, snapshot: Callable[[], Snapshot]
+) -> None:
+    job = Jobs(tmp_path / "jobs", snapshot).add(QUESTIONS, **HOW)
+    (tmp_path / "secret").write_bytes(b"secret\n")
+    questions = tmp_path / "jobs" / job.id / "questions.tsv"
+    questions.unlink()
+    questions.symlink_to(tmp_path / "secret")
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / job.id).symlink_to(tmp_path / "jobs" / job.id)
+    for folder in ("jobs", "linked"):
+        assert Jobs(tmp_path / folder, snapshot).every() == []
+    (tmp_path / "all").symlink_to(tmp_path / "jobs")
+    with pytest.raises(BundleError, match="symbolic link"):
+        Jobs(tmp_path / "all", snapshot)

@@ -1,5 +1,6 @@
 """Tokens."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,9 @@ def test_a_file_that_is_missing_or_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="UTF-8"):
         read_tokens(tmp_path / "bytes")
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "tokens")
+    with pytest.raises(ConfigError, match="a named pipe"):
+        read_tokens(tmp_path / "tokens")

@@ -11,8 +11,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from knowformer.data.dataset import Dataset, Split, TrainingSplits, load_dataset
+from knowformer.data.dataset import Dataset, Split, TrainingSplits
 from knowformer.data.holdout import hold_out
+from knowformer.data.loading import load_dataset
 from knowformer.errors import NonFiniteLossError
 from knowformer.evaluation.evaluate import rank_split
 from knowformer.evaluation.metrics import rank_metrics

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from knowformer.errors import BundleError
 from knowformer.tuning.study import JOURNAL_FILE, Study
 
 pytest.importorskip("optuna")
@@ -52,3 +53,13 @@ def test_a_trial_is_hopeless_when_others_had_reached_more_by_then(tmp_path: Path
     trial.prune(20)
     last = study.trials()[-1]
     assert (last.state, last.valid_mrr) == ("pruned", 0.41)
+
+
+@pytest.mark.parametrize("line", ["{", "[]", "null", '{"op_code": 4}', '{"op_code": 99}'])
+def test_a_damaged_journal_is_refused_in_a_sentence(tmp_path: Path, line: str) -> None:
+    Study(tmp_path, SPACE, seed=0).ask().complete(0.5, 20)
+    journal = tmp_path / JOURNAL_FILE
+    lines = journal.read_text().splitlines()
+    journal.write_text("\n".join([*lines[:1], line, *lines[1:]]) + "\n")
+    with pytest.raises(BundleError, match="the journal of a search"):
+        Study(tmp_path, SPACE, seed=0)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from knowformer.data.dataset import Dataset
-from knowformer.errors import ConfigError
+from knowformer.errors import BundleError, ConfigError
 from knowformer.pipeline import train
 from knowformer.runs.folder import load_run_dataset
 from knowformer.training.clock import Clock
@@ -103,3 +103,12 @@ def test_no_trial_is_begun_without_time_for_it(ring: Dataset, tmp_path: Path) ->
     with pytest.raises(ConfigError, match="found none"):
         tune(ring, out, max_minutes=1, vary=["seed=1,2"], assignments=TINY, clock=almost)
     assert not Study(out, space, seed=0).trials()
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"dataset": 1}', "null"])
+def test_a_damaged_search_is_refused_in_a_sentence(
+    ring: Dataset, tmp_path: Path, content: str
+) -> None:
+    (tmp_path / "search.json").write_text(content)
+    with pytest.raises(BundleError, match=r"started with in .*search\.json"):
+        tune(ring, tmp_path, max_minutes=1, vary=["seed=1,2"], assignments=TINY)

@@ -1,6 +1,7 @@
 """Parquet files by column; needs pyarrow, the extra ``frames``."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,19 +45,26 @@ def open_parquet(path: Path) -> Any:
         MissingPackageError: pyarrow is not installed.
     """
     require_package("pyarrow", extra="frames", purpose=f"read {path}")
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
+    with whole_parquet(path), open_plain(path):  # no pipe
+        return pq.ParquetFile(path)
+
+
+@contextmanager
+def whole_parquet(path: Path) -> Generator[None]:
+    """Says in a sentence what pyarrow finds wrong with a file, when it is opened or later.
+
+    Raises:
+        DataError: the file is damaged, or cannot be read.
+    """
+    import pyarrow as pa
+
     try:
-        with open_plain(path):  # no pipe
-            return pq.ParquetFile(path)
+        yield
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        fault = _fault(error)
-        raise DataError(f"Expected a Parquet file at {path}, got: {fault}.") from error
-
-
-def _fault(error: Exception) -> str:
-    return shorten((str(error).splitlines() or [type(error).__name__])[0].rstrip("."))
+        fault = shorten((str(error).splitlines() or [type(error).__name__])[0].rstrip("."))
+        raise DataError(f"Expected a whole Parquet file at {path}, got: {fault}.") from error
 
 
 def is_text(kind: Any) -> bool:
@@ -82,10 +90,8 @@ def _check_type(path: Path, role: str, field: Any) -> None:
 
 
 def _chunks(path: Path, file: Any, names: list[str], reading: Reading) -> Iterator[Chunk]:
-    import pyarrow as pa
-
     done, total, size = 0, file.metadata.num_rows, path.stat().st_size
-    try:
+    with whole_parquet(path):
         for batch in file.iter_batches(batch_size=ROWS_PER_CHUNK, columns=names):
             columns = [_as_text(batch.column(name)) for name in names]
             numbers: list[int] = list(range(done + 1, done + batch.num_rows + 1))
@@ -94,9 +100,6 @@ def _chunks(path: Path, file: Any, names: list[str], reading: Reading) -> Iterat
             yield Chunk(path, tuple(columns), numbers, "row")
             done += batch.num_rows
             reading.progress(size * done // max(total, 1))
-    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        fault = _fault(error)
-        raise DataError(f"Expected a whole Parquet file at {path}, got: {fault}.") from error
 
 
 def _as_text(column: Any) -> list[Any]:

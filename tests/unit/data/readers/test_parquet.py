@@ -48,7 +48,7 @@ def test_what_is_no_parquet_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     import sys
 
     (tmp_path / "f.parquet").write_bytes(b"no parquet at all")
-    with pytest.raises(DataError, match=r"Expected a Parquet file at .*f\.parquet"):
+    with pytest.raises(DataError, match=r"Expected a whole Parquet file at .*f\.parquet"):
         open_parquet(tmp_path / "f.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingPackageError, match=r"pip install 'knowformer\[frames\]'"):

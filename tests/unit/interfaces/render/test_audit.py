@@ -3,7 +3,7 @@ import io
 from rich.console import Console
 
 from knowformer.audit.audit import audit
-from knowformer.data.dataset import load_dataset
+from knowformer.data.loading import load_dataset
 from knowformer.interfaces.render.audit import MOST_RELATIONS, render_audit
 
 

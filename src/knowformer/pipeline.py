@@ -160,10 +160,24 @@ def _check_possible(config: RunConfig, dataset: Dataset) -> None:
     """Refuses what could not be trained, before a folder is made or memory is taken."""
     select_backend(config.backend)
     check_memory(config, dataset.train.graph)
+    if config.model.relation_encoder == "table":
+        _check_relations_trained(dataset)
     if not len(training_splits(dataset, config).train.facts):
         raise DataError(
             "Expected training facts, found none that the validation holdout leaves. Lower "
             "`training.validation_region` or `training.validation_relations`."
+        )
+
+
+def _check_relations_trained(dataset: Dataset) -> None:
+    """Refuses relations that no training fact has, for a model with weights for each of them."""
+    names, trained = dataset.relations.names, dataset.train.facts[:, 1].unique().tolist()
+    untrained = sorted(set(range(len(names))) - set(trained))
+    if untrained and dataset.is_inductive:
+        raise DataError(
+            f"Expected relations that occur in the training facts, got {names[untrained[0]]!r} in "
+            f"those to answer from, and {len(untrained) - 1} others. Set "
+            "`model.relation_encoder=graph` for a model that reads relations from the graph."
         )
 
 

@@ -402,4 +402,4 @@ class Reasoner(BoundRun):
         if graph is None:
             return self.dataset
         # The run's own seed: a file that the run was trained on is split as it was then.
-        return load_dataset(graph, seed=self.config.seed, relations=self.dataset.relations)
+        return load_dataset(graph, seed=self.config.seed, relations=self.fixed_relations)

@@ -2,7 +2,8 @@
 
 folder with train, valid, test          one graph; valid and test are predicted from train
 folder NAME beside NAME_ind             valid on NAME's graph, test on NAME_ind's
-folder with train, msg, valid, test     valid and test are predicted from msg
+folder with train, msg, valid, test     valid and test are predicted from msg, whose entities and
+                                        relations may all be new
 file, or folder with train alone        split by a seed
 folder with edges.txt                   one kind of edge, no direction, split 85/5/10 by a seed
 """
@@ -60,22 +61,27 @@ def load_dataset(
     return replace(_from_folder(path, seed, relations), labels=read_labels(path))
 
 
-def load_graph(source: GraphSource, relations: Vocabulary) -> KnowledgeGraph:
-    """Loads all facts of a source as one graph over a trained model's relations.
+def load_graph(source: GraphSource, relations: Vocabulary | None = None) -> KnowledgeGraph:
+    """Loads all facts of a source as one graph.
+
+    Args:
+        source: as of ``load_dataset``.
+        relations: a trained model's, when the graph must keep to them.
 
     Raises:
         DataError: the files are not as expected, or have a relation that the model does not know.
         VocabularyError: a graph has such a relation.
     """
     if isinstance(source, KnowledgeGraph):
-        return source.with_relations(relations)
+        return source if relations is None else source.with_relations(relations)
     if isinstance(source, Dataset):
-        return source.with_relations(relations).test.known_graph()
+        return load_dataset(source, relations=relations).test.known_graph()
     path = _resolve(source)
     if path.is_dir() and not _is_split(path) and (path / "train.txt").is_file():
         path = path / "train.txt"
     if path.is_file():
-        return KnowledgeGraph.from_triples(read_facts(path, relations), relations=relations)
+        facts = read_triples(path) if relations is None else read_facts(path, relations)
+        return KnowledgeGraph.from_triples(facts, relations=relations)
     return _from_folder(path, 0, relations).test.known_graph()
 
 
@@ -129,7 +135,10 @@ def _from_folder(folder: Path, seed: int, relations: Vocabulary | None) -> Datas
     if not _is_split(folder):
         return _from_single_file(folder / "train.txt", train, seed, relations)
     read = read_held_out if relations is None else read_facts  # a model's must cover them all
-    relations = relations_of(folder / "train.txt", train, relations)
+    message = read_triples(folder / "msg.txt") if (folder / "msg.txt").is_file() else []
+    if relations is None:
+        relations = relations_of(folder / "train.txt", [*train, *message], None)
+    check_relations(folder / "train.txt", train, relations)
     valid = read(folder / "valid.txt", relations)
     beside = folder.resolve().with_name(f"{name}_ind")  # "." alone has no name
     if beside.is_dir():
@@ -137,8 +146,8 @@ def _from_folder(folder: Path, seed: int, relations: Vocabulary | None) -> Datas
         unseen = _on_one_graph(name, relations, *others)
         return replace(_on_one_graph(name, relations, train, valid, []), test=unseen.test)
     test = read(folder / "test.txt", relations)
-    if (folder / "msg.txt").is_file():
-        message = read_facts(folder / "msg.txt", relations)
+    if message:
+        check_relations(folder / "msg.txt", message, relations)
         unseen = _on_one_graph(name, relations, message, valid, test)
         seen = KnowledgeGraph.from_triples(train, relations=relations)
         return replace(unseen, train=Split("train", seen, seen.facts, seen.facts))

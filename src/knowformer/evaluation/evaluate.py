@@ -122,11 +122,13 @@ def evaluate(
     scorer = Scorer(model, split.graph, seed=seed, threads=threads)
     ranks, directed, num_queries = rank_split(scorer, split, progress=progress)
     trained_on = trained_on or dataset.train.graph
+    # Rules about other relations would say nothing: then they are learnt where they are asked.
+    has_rules = trained_on.relations == split.graph.relations
     view = model.config.view_of(len(split.graph.entities))
     facts = RankedFacts(
         directed,
         ranks,
-        rank_baselines(split, trained_on=trained_on),
+        rank_baselines(split, trained_on=trained_on if has_rules else split.graph),
         entities=split.graph.entities,
         relations=split.graph.relations,
         has_views=view is not None,
@@ -242,8 +244,14 @@ def _protocol(
 
 
 def _setting(split: Split, trained_on: KnowledgeGraph) -> str:
-    seen = split.graph.same_as(trained_on)
-    setting = "transductive" if seen else "inductive: a graph not seen in training"
+    setting = "transductive"
+    if not split.graph.same_as(trained_on):
+        trained = {trained_on.relations.names[r] for r in trained_on.facts[:, 1].unique().tolist()}
+        asked = {split.graph.relations.names[r] for r in split.facts[:, 1].unique().tolist()}
+        new = len(asked - trained)
+        setting = "inductive: a graph not seen in training" + (
+            f"; {new} of the {len(asked)} relations asked for are new too" if new else ""
+        )
     if split.name == "train":
         setting += "; the facts asked for are themselves edges, so this is no test"
     return setting

@@ -13,6 +13,7 @@ from knowformer.interfaces.commands import (
     evaluate,
     explain,
     import_data,
+    pretrain,
     serve,
     settings,
     train,
@@ -57,6 +58,7 @@ def _common(
 
 COMMANDS = {
     "train": train.command,
+    "pretrain": pretrain.command,
     "tune": tune.command,
     "evaluate": evaluate.command,
     "answer": answer.command,

@@ -41,7 +41,7 @@ class BoundRun:
 
         Args:
             bundle: the run.
-            graph: its facts are what the model sees; its relations are the model's.
+            graph: its facts are what the model sees.
             known: facts that are marked as known; those of the graph if not given.
             labels: readable names.
             threads: CPU threads; 0 takes all cores.
@@ -52,6 +52,8 @@ class BoundRun:
         self.folder = bundle.folder
         self.link: LinkFunction = bundle.link
         self.calibration = bundle.calibration
+        self.fixed_relations = bundle.fixed_relations
+        """The relations that a graph must keep to; None: it may have any."""
         self.graph = graph
         self.labels = labels or Labels()
         if isinstance(known, Tensor):
@@ -84,7 +86,8 @@ class BoundRun:
         Args:
             run: a folder made by ``train``, or what was loaded from one.
             graph: answer on this graph instead: a graph, a data set, a triples file, a folder or a
-                catalogue name whose relations are among the model's; its entities may all be new.
+                catalogue name. Its entities may all be new; its relations are among the model's,
+                unless that reads them from the graph.
             evidence: facts to reason from: ``all`` that the data set has, or those of ``train``.
             labels: a file of ids and readable names, besides those that the data set has.
             threads: CPU threads; 0 takes all cores.
@@ -102,7 +105,7 @@ class BoundRun:
         if labels is not None:
             readable = readable.updated(read_label_file(Path(labels)))
         if graph is not None:
-            other = load_graph(graph, dataset.relations)
+            other = load_graph(graph, bundle.fixed_relations)
             return cls(bundle, other, labels=readable, threads=threads)
         own = dataset.test
         if evidence == "train":
@@ -119,7 +122,7 @@ class BoundRun:
             graph: what ``from_pretrained`` takes, and refuses.
         """
         labels = self.labels.updated(load_labels(graph))
-        return self._rebound(load_graph(graph, self.dataset.relations), labels=labels)
+        return self._rebound(load_graph(graph, self.fixed_relations), labels=labels)
 
     def add_facts(self: Bound, facts: Iterable[NamedTriple]) -> Bound:
         """Returns a reasoner that also sees new facts; this one stays as it is.

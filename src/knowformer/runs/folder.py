@@ -100,6 +100,12 @@ class Bundle:
     """How the model's scores become its probabilities."""
     calibration: Calibration | None = None
 
+    @property
+    def fixed_relations(self) -> Vocabulary | None:
+        """The relations that a graph to answer on must keep to; None: it may have any."""
+        is_open = self.config.model.relation_encoder == "graph"
+        return None if is_open else self.dataset.relations
+
 
 @dataclass(frozen=True)
 class InitialWeights:

@@ -163,7 +163,7 @@ def command(
     if not goes_on:
         _tell_recommended(graph, starting_settings(graph), chosen)
     try:
-        with farewell(lambda: _how_to_go_on(folder)), TrainingDisplay(err) as display:
+        with farewell(lambda: how_to_go_on(folder)), TrainingDisplay(err) as display:
             reasoner = train(
                 graph,
                 folder,
@@ -174,7 +174,7 @@ def command(
                 clock=clock,
             )
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(_how_to_go_on(folder)) from None
+        raise KeyboardInterrupt(how_to_go_on(folder)) from None
     _show(folder, reasoner, as_json=as_json)
 
 
@@ -206,7 +206,7 @@ def _tell_recommended(graph: str | None, advised: dict[str, Any], chosen: "RunCo
         print_note(f"settings recommended for {graph}: {', '.join(used)}")
 
 
-def _how_to_go_on(folder: Path) -> str:
+def how_to_go_on(folder: Path) -> str:
     """Returns a sentence for someone who pressed Ctrl-C."""
     from knowformer.runs.folder import CHECKPOINT_FILE, holds_run
     from knowformer.training.checkpoint import read_counters

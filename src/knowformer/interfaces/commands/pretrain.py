@@ -1,0 +1,113 @@
+"""``knowformer pretrain GRAPH...``: one model for any graph, trained on several."""
+
+from pathlib import Path
+from shlex import quote
+from typing import Annotated
+
+import typer
+
+from knowformer.interfaces.commands.train import EARLIER, LIMITS, OUTPUT, SETTINGS, how_to_go_on
+from knowformer.interfaces.console import err, print_line
+from knowformer.training.clock import Clock
+
+
+def command(
+    graphs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="GRAPH...",
+            help="Graphs to train on: files of facts, folders or catalogue names.",
+        ),
+    ] = None,
+    run: Annotated[
+        Path,
+        typer.Option("--out", metavar="RUN", help="Run folder to write.", rich_help_panel=OUTPUT),
+    ] = Path("runs/pretrained"),
+    validate_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GRAPH",
+            help="A graph to choose weights on, which is not trained on; may be repeated. Without "
+            "one, validation facts of the graphs that are trained on choose.",
+        ),
+    ] = None,
+    max_minutes: Annotated[
+        float | None,
+        typer.Option(metavar="N", help="Minutes for the whole command.", rich_help_panel=LIMITS),
+    ] = None,
+    max_epochs: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N", help="Passes over all facts; may be a fraction.", rich_help_panel=LIMITS
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="One setting, such as model.hidden_dim=64; may be repeated.",
+            rich_help_panel=SETTINGS,
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="Random seed.", rich_help_panel=SETTINGS),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="CPU threads; all cores if not given."),
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on with the run in the run folder, if there is one; a finished run is trained "
+            "further if it is given higher limits.",
+            rich_help_panel=EARLIER,
+        ),
+    ] = False,
+) -> None:
+    """Train one model on several graphs, which then answers on any graph without training.
+
+    It reads what a relation is from the graph, so entities and relations may all be new to it.
+
+    Examples:
+        knowformer pretrain fb15k-237 wn18rr codex-m --validate-on kg20c --max-minutes 60
+        knowformer evaluate runs/pretrained --graph facts.tsv
+        knowformer answer runs/pretrained --graph facts.tsv --head aspirin --relation treats
+    """
+    clock = Clock()  # before anything heavy is imported: that takes time as well
+    if not graphs and not resume:
+        raise typer.BadParameter("needed, unless --resume names a run", param_hint="GRAPH")
+    from knowformer.interfaces.progress import TrainingDisplay
+    from knowformer.pretraining import pretrain, starting_settings
+    from knowformer.runs.folder import read_metrics
+    from knowformer.system.interrupts import farewell
+    from knowformer.training.settings_file import build_config
+
+    named = {
+        "training.max_minutes": max_minutes,
+        "training.max_epochs": max_epochs,
+        "seed": seed,
+        "threads": threads,
+    }
+    assignments = [*(settings or []), *(f"{k}={v}" for k, v in named.items() if v is not None)]
+    defaults = starting_settings(run, resume=resume)
+    try:
+        with farewell(lambda: how_to_go_on(run)), TrainingDisplay(err) as display:
+            pretrain(
+                graphs or [],
+                run,
+                validate_on=validate_on or [],
+                config=build_config(assignments=assignments, defaults=defaults),
+                resume=resume,
+                on_event=display,
+                clock=clock,
+            )
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(how_to_go_on(run)) from None
+    best = read_metrics(run)["best_validation"]
+    print_line(f"Kept the weights of step {best['step']}. Validation MRR {best['valid_mrr']:.3f}.")
+    print_line(f"Run folder: {run}")
+    print_line(f"Next: knowformer evaluate {quote(str(run))} --graph YOUR_FACTS.tsv")

@@ -43,6 +43,7 @@ from knowformer.runs.folder import (
     start_run,
     update_metrics,
 )
+from knowformer.runs.shipped import SHIPPED, SHIPPED_FOLDER
 from knowformer.storage.atomic_files import remove_partial_files
 from knowformer.training.budget import Budget
 from knowformer.training.checkpoint import read_counters
@@ -90,6 +91,7 @@ def train(
             for limits: a finished run that is given more epochs or minutes in all is trained
             further, with a schedule of its own for what is added.
         start_from: start a new run from the weights of this one; relations are matched by name.
+            ``shipped`` is the model that ships with the package, which fits any relations.
         on_event: called with each event of the run; several may be given, such as trackers.
         on_validation: called after each validation with the model as validated and the event.
             Either may raise ``StopTraining``.
@@ -104,7 +106,7 @@ def train(
     clock = clock or Clock()
     tell(work_event("reading"))
     resume = resume and holds_run(folder)
-    source = None if start_from is None else Path(start_from)
+    source = None if start_from is None else run_to_start_from(start_from)
     if settings is not None:
         if config is not None:
             raise ConfigError("Expected `settings` or `config`, got both. Leave one of them out.")
@@ -120,6 +122,11 @@ def train(
         run.tell_end()
     bundle = Bundle(folder, config, dataset, model.eval(), config.training.link, calibration)
     return Reasoner.from_pretrained(bundle, threads=config.threads)
+
+
+def run_to_start_from(run: str | Path) -> Path:
+    """Returns a run folder; ``shipped`` is the model that ships with the package."""
+    return SHIPPED_FOLDER if str(run) == SHIPPED else Path(run)
 
 
 def _tell_nobody(event: Event) -> None:
@@ -350,7 +357,7 @@ def starting_settings(graph: GraphSource | None, start_from: Path | None = None)
     """Returns the settings recommended for a graph, and those of the run to start from."""
     settings = recommended_settings(None if graph is None else catalogue_name(graph))
     if start_from is not None:
-        merge_settings(settings, inherited_settings(start_from))
+        merge_settings(settings, inherited_settings(run_to_start_from(start_from)))
     return settings
 
 

@@ -23,7 +23,7 @@ from knowformer.data.dataset import Dataset, GraphSource
 from knowformer.data.holdout import sample_facts
 from knowformer.data.labels import Labels
 from knowformer.data.loading import load_dataset
-from knowformer.errors import ConfigError
+from knowformer.errors import BundleError, ConfigError
 from knowformer.evaluation.evaluate import Progress, evaluate
 from knowformer.evaluation.report import EvaluationReport
 from knowformer.explanation.check.benchmark import measure_test_set
@@ -38,6 +38,7 @@ from knowformer.queries.known_answers import KnownAnswers
 from knowformer.queries.scores import Scores
 from knowformer.runs.bound_run import BoundRun
 from knowformer.runs.folder import Bundle, save_calibration
+from knowformer.runs.shipped import no_graph
 from knowformer.scoring.scorer import Scorer
 from knowformer.seeding import generator
 from knowformer.storage.triples_io import NamedTriple
@@ -239,7 +240,12 @@ class Reasoner(BoundRun):
 
         Raises:
             DataError: there are too few validation facts.
+            BundleError: the model is not a run's own.
         """
+        if not self.was_trained_on_it:
+            raise BundleError(
+                "Expected a run of your own to calibrate, got the model that ships with knowformer."
+            )
         calibration = calibrate_model(
             self.model,
             self.dataset,
@@ -283,7 +289,7 @@ class Reasoner(BoundRun):
             seed=self.config.seed,
             threads=self._threads,
             progress=progress,
-            trained_on=self.dataset.train.graph,
+            trained_on=self.dataset.train.graph if self.was_trained_on_it else no_graph(),
             calibration=self.calibration,
             link=self.link,
             relations=relations,

@@ -103,6 +103,17 @@ def catalogue_name(source: GraphSource) -> str | None:
     return name if name in catalog.entries() and not Path(name).exists() else None
 
 
+def is_graph(source: str | Path) -> bool:
+    """Returns whether there are facts to load: in a file, in a folder, or by a catalogue name."""
+    path = Path(source)
+    try:
+        if path.is_dir():
+            return any((path / name).is_file() for name in ("train.txt", "edges.txt"))
+        return path.is_file() or catalogue_name(source) is not None
+    except OSError:  # forbidden, or a name that cannot be
+        return False
+
+
 def _resolve(source: str | Path) -> Path:
     """Returns an existing file or folder; a catalogue name is fetched if need be."""
     path = Path(source)

@@ -19,6 +19,14 @@ err = Console(stderr=True, emoji=False)
 RunArgument = Annotated[
     Path, typer.Argument(metavar="RUN", help="The run folder that 'train' made.")
 ]
+RunOrGraphArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RUN",
+        help="The run folder that 'train' made; or a graph (a file, a folder or a catalogue name), "
+        "on which the model that ships with knowformer answers, without training.",
+    ),
+]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print JSON instead of a table; errors too.")
 ]

@@ -17,6 +17,7 @@ FLAGS = {
     "every_entity": "--every-entity",
     "force": "--force",
     "format": "--format",
+    "graph": "--graph",
     "header": "--header",
     "host": "--host",
     "keep_literals": "--keep-literals",
@@ -41,6 +42,8 @@ COMMANDS = {
     r"catalog\.entries\(\)": "datasets",
     r"import_files\(\)": "import",
     r"train\(\)": "train",
+    r"train\(graph\)": "train GRAPH",
+    r"evaluate\(graph\)": "evaluate GRAPH",
     r"train\(None, '(.+)', resume=True\)": "train --resume",
     r"Reasoner\.from_pretrained\('(.+)'\)\.calibrate\(\)": "calibrate",
 }

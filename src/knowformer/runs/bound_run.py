@@ -13,12 +13,13 @@ from torch import Tensor
 from knowformer.choices import FactsFrom
 from knowformer.data.dataset import GraphSource
 from knowformer.data.labels import Labels, read_label_file
-from knowformer.data.loading import load_graph, load_labels
-from knowformer.errors import BundleError
+from knowformer.data.loading import is_graph, load_graph, load_labels
+from knowformer.errors import BundleError, DataError
 from knowformer.graph.fact_index import Ids
 from knowformer.graph.knowledge_graph import KnowledgeGraph, number_facts
 from knowformer.queries.known_answers import KnownAnswers
-from knowformer.runs.folder import Bundle, load_bundle, weights_sha256
+from knowformer.runs.folder import Bundle, holds_run, load_bundle, weights_sha256
+from knowformer.runs.shipped import SHIPPED, SHIPPED_FOLDER, shipped_for
 from knowformer.scoring.link import LinkFunction
 from knowformer.storage.triples_io import NamedTriple
 
@@ -54,6 +55,8 @@ class BoundRun:
         self.calibration = bundle.calibration
         self.fixed_relations = bundle.fixed_relations
         """The relations that a graph must keep to; None: it may have any."""
+        self.was_trained_on_it = bundle.was_trained_on_it
+        """Whether the model has seen the data set's training facts before; else it is zero-shot."""
         self.graph = graph
         self.labels = labels or Labels()
         if isinstance(known, Tensor):
@@ -84,7 +87,8 @@ class BoundRun:
         """Loads a run folder.
 
         Args:
-            run: a folder made by ``train``, or what was loaded from one.
+            run: a folder made by ``train``, or what was loaded from one. Or a graph, on which the
+                model that ships with the package answers; see ``zero_shot``.
             graph: answer on this graph instead: a graph, a data set, a triples file, a folder or a
                 catalogue name. Its entities may all be new; its relations are among the model's,
                 unless that reads them from the graph.
@@ -97,8 +101,11 @@ class BoundRun:
             DataError: a file of the graph has a relation that the model does not know.
             VocabularyError: a graph or a data set has one.
         """
-        bundle = run if isinstance(run, Bundle) else load_bundle(Path(run))
-        dataset = bundle.dataset
+        if not isinstance(run, Bundle):
+            if graph is None and is_graph(run) and not holds_run(Path(run)):
+                return cls.zero_shot(run, evidence=evidence, labels=labels, threads=threads)
+            run = load_bundle(SHIPPED_FOLDER if str(run) == SHIPPED else Path(run))
+        bundle, dataset = run, run.dataset
         readable = dataset.labels
         if graph is not None:
             readable = readable.updated(load_labels(graph))
@@ -107,10 +114,38 @@ class BoundRun:
         if graph is not None:
             other = load_graph(graph, bundle.fixed_relations)
             return cls(bundle, other, labels=readable, threads=threads)
+        if not len(dataset.relations):
+            raise DataError(
+                f"Expected a graph to answer on, as the model in {bundle.folder} comes without "
+                "one, got none. Name it: `graph`."
+            )
         own = dataset.test
         if evidence == "train":
             return cls(bundle, own.graph, own.known, labels=readable, threads=threads)
         return cls(bundle, own.known_graph(), labels=readable, threads=threads)
+
+    @classmethod
+    def zero_shot(
+        cls: type[Bound],
+        graph: GraphSource,
+        *,
+        evidence: FactsFrom = "all",
+        labels: str | Path | None = None,
+        threads: int = 0,
+    ) -> Bound:
+        """Answers on a graph without training, with the model that ships with the package.
+
+        Args:
+            graph: a graph, a data set, a triples file, a folder or a catalogue name.
+            evidence: facts to reason from: ``all`` that the data set has, or those of ``train``.
+            labels: a file of ids and readable names, besides those that the data set has.
+            threads: CPU threads; 0 takes all cores.
+
+        Raises:
+            DataError: the graph's files are not as expected.
+        """
+        bundle = shipped_for(graph)
+        return cls.from_pretrained(bundle, evidence=evidence, labels=labels, threads=threads)
 
     def on(self: Bound, graph: GraphSource) -> Bound:
         """Returns a reasoner on another graph, with the same model and probabilities.
@@ -200,7 +235,13 @@ class BoundRun:
         self: Bound, graph: KnowledgeGraph, known: KnownAnswers | None = None, *, labels: Labels
     ) -> Bound:
         bundle = Bundle(
-            self.folder, self.config, self.dataset, self.model, self.link, self.calibration
+            self.folder,
+            self.config,
+            self.dataset,
+            self.model,
+            self.link,
+            self.calibration,
+            self.was_trained_on_it,
         )
         return type(self)(bundle, graph, known, labels=labels, threads=self._threads)
 

@@ -27,7 +27,7 @@ def inherited_settings(run: Path) -> dict[str, Any]:
     """
     source = load_config(run)
     model = source.model.model_dump(mode="json")
-    if not source.model.view_size:
+    if not source.model.view_size or source.model.relation_encoder == "graph":
         del model["view_size"]
     return {"model": model, "training": {"loss": source.training.loss}}
 
@@ -47,6 +47,8 @@ def initial_weights(run: Path, config: RunConfig, relations: Vocabulary) -> dict
     """
     source = load_bundle(run)
     _check_same_model(run, source.config, config)
+    if config.model.relation_encoder == "graph":
+        return source.model.state_dict()  # no weight belongs to a relation
     known = source.dataset.relations
     new = [name for name in relations if name not in known]
     if len(new) == len(relations):

@@ -99,6 +99,8 @@ class Bundle:
     link: LinkFunction
     """How the model's scores become its probabilities."""
     calibration: Calibration | None = None
+    was_trained_on_it: bool = True
+    """Whether the model has seen the data set's training facts before; else it is zero-shot."""
 
     @property
     def fixed_relations(self) -> Vocabulary | None:

@@ -35,7 +35,7 @@ class _DatasetFile(BaseModel):
 
     format_version: int = Field(ge=1)
     name: str
-    relations: list[str] = Field(min_length=1)
+    relations: list[str]
     graphs: list[list[str]] = Field(min_length=1, max_length=len(SPLIT_NAMES))
     """Entity names of each graph."""
     graph_of_split: dict[SplitName, Annotated[int, Field(ge=0)]]

@@ -21,6 +21,11 @@ def load_model(
     Raises:
         BundleError: the file is missing or damaged, or holds other weights than the settings say.
     """
+    if config.model.relation_encoder == "table" and not len(relations):
+        raise BundleError(
+            f"Expected the relations that the weights in {path} belong to, found none in this "
+            "run's data set. Copy the folder again, or train anew."
+        )
     with torch.device("meta"):  # names, types and sizes, but no memory
         model = KnowFormer(config.model, num_with_inverses(len(relations)), backend=config.backend)
     wanted = {name: (w.dtype, tuple(w.shape)) for name, w in model.state_dict().items()}

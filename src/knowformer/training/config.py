@@ -128,3 +128,12 @@ class RunConfig(BaseModel):
     """CPU threads; 0 takes all cores. The result has the same bits for any number."""
     backend: str = "auto"
     """Kernels: cpu (fused, needs Numba), reference (plain torch), or auto."""
+
+    @model_validator(mode="after")
+    def _swaps_need_weights_of_relations(self) -> "RunConfig":
+        if self.training.relation_swaps and self.model.relation_encoder == "graph":
+            raise ValueError(
+                "training.relation_swaps needs model.relation_encoder = table: read from the "
+                "graph, relations have no weights to swap"
+            )
+        return self

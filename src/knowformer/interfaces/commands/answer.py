@@ -10,7 +10,7 @@ from knowformer.errors import ConfigError
 from knowformer.interfaces.console import (
     GraphOption,
     JsonOption,
-    RunArgument,
+    RunOrGraphArgument,
     ThreadsOption,
     err,
     out,
@@ -29,7 +29,7 @@ WHO = "Which entities may be an answer"
 
 
 def command(
-    run: RunArgument,
+    run: RunOrGraphArgument,
     head: Annotated[
         str | None, typer.Option(metavar="H", help="Name of the head.", rich_help_panel=ONE)
     ] = None,

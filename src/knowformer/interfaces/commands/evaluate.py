@@ -9,7 +9,7 @@ from knowformer.choices import SplitName
 from knowformer.interfaces.console import (
     GraphOption,
     JsonOption,
-    RunArgument,
+    RunOrGraphArgument,
     ThreadsOption,
     err,
     out,
@@ -27,7 +27,7 @@ SHOWN_RELATIONS = 30  # rows; JSON has all
 
 
 def command(
-    run: RunArgument,
+    run: RunOrGraphArgument,
     split: Annotated[SplitName, typer.Option(help="Which facts to rank.")] = "test",
     facts: Annotated[
         int | None,
@@ -100,7 +100,9 @@ def command(
     if export is not None and report.facts is not None:
         report.facts.write(export)
         print_note(f"wrote {len(report.facts):,} ranks to {export}")
-    if graph is None:  # after printing: the numbers are not lost when they cannot be stored
+    if (
+        graph is None and reasoner.was_trained_on_it
+    ):  # after printing: the numbers are not lost when they cannot be stored
         update_metrics(run, {split: content})
         if report.calibration is not None and can_draw():
             title = f"{report.protocol.dataset}, {split}"

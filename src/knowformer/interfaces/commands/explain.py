@@ -10,7 +10,7 @@ from knowformer.errors import ConfigError
 from knowformer.interfaces.console import (
     GraphOption,
     JsonOption,
-    RunArgument,
+    RunOrGraphArgument,
     ThreadsOption,
     err,
     out,
@@ -27,7 +27,7 @@ ONE, MANY = "One answer: give all three names, or --example", "How far explanati
 
 
 def command(
-    run: RunArgument,
+    run: RunOrGraphArgument,
     head: Annotated[
         str | None, typer.Option(metavar="H", help="Name of the head.", rich_help_panel=ONE)
     ] = None,

@@ -111,7 +111,8 @@ def command(
         typer.Option(
             "--from",
             metavar="RUN",
-            help="Start from the weights of another run; relations are matched by name.",
+            help="Start from the weights of another run; relations are matched by name. 'shipped' "
+            "is the model that ships with knowformer, which fits any graph.",
             rich_help_panel=EARLIER,
         ),
     ] = None,

@@ -1,0 +1,81 @@
+"""The model that ships with the package: it answers on any graph, without training on it."""
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from knowformer.data.dataset import Dataset, GraphSource, Split
+from knowformer.data.loading import load_dataset, load_graph
+from knowformer.errors import ConfigError, DataError
+from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.graph.vocabulary import Vocabulary
+from knowformer.runs.folder import (
+    Bundle,
+    load_bundle,
+    save_calibration,
+    save_weights,
+    start_run,
+)
+
+SHIPPED = "shipped"
+"""What the model is called where a run is asked for."""
+SHIPPED_FOLDER = Path(__file__).parents[1] / "shipped"
+
+_logger = logging.getLogger(__name__)
+
+
+def shipped_for(graph: GraphSource) -> Bundle:
+    """Returns the shipped model with a graph in the place of the data that it was trained on.
+
+    Raises:
+        DataError: the graph's files are not as expected.
+    """
+    bundle = load_bundle(SHIPPED_FOLDER)
+    _logger.info(
+        "The model that ships with knowformer answers; it was not trained on this graph. "
+        "`evaluate(graph)` says how far to trust it, `train(graph)` makes one for this graph."
+    )
+    return replace(bundle, dataset=_split(graph, bundle.config.seed), was_trained_on_it=False)
+
+
+def _split(graph: GraphSource, seed: int) -> Dataset:
+    """Returns a graph as a data set; one too small to be split has nothing held out."""
+    try:
+        return load_dataset(graph, seed=seed)
+    except DataError:
+        return unsplit(load_graph(graph), "graph")
+
+
+def unsplit(graph: KnowledgeGraph, name: str) -> Dataset:
+    """Returns a data set of training facts alone."""
+    facts, none = graph.facts, graph.facts[:0]
+    valid, test = Split("valid", graph, none, facts), Split("test", graph, none, facts)
+    return Dataset(name, Split("train", graph, facts, facts), valid, test)
+
+
+def ship(run: Path, folder: Path) -> None:
+    """Writes the model of a run without the facts that it was trained on.
+
+    Raises:
+        BundleError: the run is missing or broken.
+        ConfigError: its model has weights for each relation, and fits no other graph.
+    """
+    bundle = load_bundle(run)
+    if bundle.fixed_relations is not None:
+        raise ConfigError(
+            f"Expected a run with model.relation_encoder = 'graph', got {run}, whose weights "
+            "belong to its own relations."
+        )
+    name = bundle.dataset.name
+    start_run(folder, bundle.config, unsplit(no_graph(), name))
+    save_weights(folder, bundle.model, link=bundle.link)
+    if bundle.calibration is not None:
+        save_calibration(folder, bundle.calibration)
+
+
+def no_graph() -> KnowledgeGraph:
+    """Returns a graph without anything: in the place of facts that do not ship with a model."""
+    none = torch.zeros(0, 3, dtype=torch.long)
+    return KnowledgeGraph(Vocabulary([], kind="entity"), Vocabulary([], kind="relation"), none)

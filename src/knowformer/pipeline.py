@@ -246,7 +246,11 @@ class _Run:
         # Before training, which then has the rest of the time.
         ranks = None
         if "validation_baselines" not in read_metrics(folder):
-            ranks = rank_baselines(trainer.valid, trained_on=trainer.splits.train.graph)
+            # Rules about a graph with other relations are learnt there.
+            is_open = config.model.relation_encoder == "graph"
+            splits = trainer.splits
+            graph = splits.valid.graph if is_open else splits.train.graph
+            ranks = rank_baselines(trainer.valid, trained_on=graph)
         model = trainer.run()
         self.tell(work_event("writing"))
         save_weights(folder, model, link=config.training.link)

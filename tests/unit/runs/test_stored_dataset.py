@@ -64,7 +64,7 @@ def test_facts_that_stand_for_no_names_are_refused(
     ("key", "value", "fault"),
     [
         ("relations", ["next", "next"], "every relation once"),
-        ("relations", [], "at least 1 item"),
+        ("relations", [], "relation ids"),
         ("graphs", [["place00"] * 16], "every entity once"),
         ("graphs", [["place00"]], "ids from 0 to 0"),
         ("graphs", [], "at least 1 item"),

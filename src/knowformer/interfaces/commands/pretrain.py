@@ -1,13 +1,19 @@
 """``knowformer pretrain GRAPH...``: one model for any graph, trained on several."""
 
 from pathlib import Path
-from shlex import quote
 from typing import Annotated
 
 import typer
 
-from knowformer.interfaces.commands.train import EARLIER, LIMITS, OUTPUT, SETTINGS, how_to_go_on
-from knowformer.interfaces.console import err, print_line
+from knowformer.interfaces.commands.train import (
+    EARLIER,
+    LIMITS,
+    OUTPUT,
+    SETTINGS,
+    how_to_go_on,
+    show_result,
+)
+from knowformer.interfaces.console import JsonOption, err
 from knowformer.training.clock import Clock
 
 
@@ -67,6 +73,7 @@ def command(
             rich_help_panel=EARLIER,
         ),
     ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Train one model on several graphs, which then answers on any graph without training.
 
@@ -82,7 +89,6 @@ def command(
         raise typer.BadParameter("needed, unless --resume names a run", param_hint="GRAPH")
     from knowformer.interfaces.progress import TrainingDisplay
     from knowformer.pretraining import pretrain, starting_settings
-    from knowformer.runs.folder import read_metrics
     from knowformer.system.interrupts import farewell
     from knowformer.training.settings_file import build_config
 
@@ -96,7 +102,7 @@ def command(
     defaults = starting_settings(run, resume=resume)
     try:
         with farewell(lambda: how_to_go_on(run)), TrainingDisplay(err) as display:
-            pretrain(
+            reasoner = pretrain(
                 graphs or [],
                 run,
                 validate_on=validate_on or [],
@@ -107,7 +113,4 @@ def command(
             )
     except KeyboardInterrupt:
         raise KeyboardInterrupt(how_to_go_on(run)) from None
-    best = read_metrics(run)["best_validation"]
-    print_line(f"Kept the weights of step {best['step']}. Validation MRR {best['valid_mrr']:.3f}.")
-    print_line(f"Run folder: {run}")
-    print_line(f"Next: knowformer evaluate {quote(str(run))} --graph YOUR_FACTS.tsv")
+    show_result(run, reasoner, as_json=as_json, graph="YOUR_FACTS.tsv")

@@ -176,7 +176,7 @@ def command(
             )
     except KeyboardInterrupt:
         raise KeyboardInterrupt(how_to_go_on(folder)) from None
-    _show(folder, reasoner, as_json=as_json)
+    show_result(folder, reasoner, as_json=as_json)
 
 
 def _compose(
@@ -220,7 +220,17 @@ def how_to_go_on(folder: Path) -> str:
     return f"Stopped {where}; go on with: knowformer train --resume {quote(str(folder))}"
 
 
-def _show(folder: Path, reasoner: "Reasoner", *, as_json: bool) -> None:
+def show_result(
+    folder: Path, reasoner: "Reasoner", *, as_json: bool, graph: str | None = None
+) -> None:
+    """Shows what a training has come to, and what to type next.
+
+    Args:
+        folder: the run folder.
+        reasoner: on it.
+        as_json: whether to print JSON.
+        graph: to evaluate on, if it is not the run's own.
+    """
     from knowformer.interfaces.schemas import TrainingResponse
     from knowformer.plots.learning_curve import HOW_TO_GET_PLOTS, can_draw
     from knowformer.runs.folder import read_metrics
@@ -237,8 +247,10 @@ def _show(folder: Path, reasoner: "Reasoner", *, as_json: bool) -> None:
         return
     _print_result(metrics, reasoner)
     print_line(f"Run folder: {folder}")
-    sample = f" --facts {FEW_FACTS}" if len(reasoner.dataset.test.facts) > 2 * FEW_FACTS else ""
-    print_line(f"Next: knowformer evaluate {quote(str(folder))}{sample}")
+    options = f" --graph {graph}" if graph is not None else ""
+    if len(reasoner.dataset.test.facts) > 2 * FEW_FACTS:
+        options += f" --facts {FEW_FACTS}"
+    print_line(f"Next: knowformer evaluate {quote(str(folder))}{options}")
     if not can_draw():
         print_note(HOW_TO_GET_PLOTS)
 

@@ -24,7 +24,7 @@ def test_a_model_is_trained_on_several_graphs_and_answers_on_another(tmp_path: P
     limits = ["--max-epochs", "0.02", "--threads", "1", "--seed", "1"]
     typed = ["pretrain", "umls-pykeen", "--validate-on", "nations", "--out", run, *small, *limits]
     done = CliRunner().invoke(app, typed, catch_exceptions=False)
-    assert "Validation MRR 0." in done.stdout
+    assert "Validation MRR: model 0." in done.stdout
     asked = ["answer", run, "--graph", "kinship", "--head", "person100", "--relation", "term6"]
     done = CliRunner().invoke(app, [*asked, "--threads", "1"], catch_exceptions=False)
     assert "104 candidates" in done.stdout

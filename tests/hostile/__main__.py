@@ -14,6 +14,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import traceback
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,12 +69,16 @@ def _waits_for(reports: BinaryIO, child: int) -> bool:
 
 
 def _work(cases: list[Case], root: Path, template: Path, facts: Path, writer: int) -> NoReturn:
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    for case in cases:
-        with place_in(root, template, facts) as place:
-            faults = faults_of(case, place)
-        os.write(writer, json.dumps(faults).encode() + b"\n")
-    os._exit(0)
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        for case in cases:
+            with place_in(root, template, facts) as place:
+                faults = faults_of(case, place)
+            os.write(writer, json.dumps(faults).encode() + b"\n")
+    except BaseException:  # noqa: BLE001 - of a case that cannot be prepared
+        traceback.print_exc()
+    finally:
+        os._exit(0)  # the template is the parent's to remove
 
 
 def main() -> None:

@@ -86,7 +86,11 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cases whose name holds this")
     parser.add_argument("--every", type=int, default=1, help="one case in so many")
     parser.add_argument("--first", type=int, default=0, help="the first of them")
+    parser.add_argument("--count", action="store_true", help="only say how many cases there are")
     chosen = parser.parse_args()
+    if chosen.count:
+        print(json.dumps({name: len(list(cases())) for name, cases in CORPORA.items()}))  # noqa: T201
+        return
     kinds: Counter[str] = Counter()
     number = bad = 0
     for module in LOADED:

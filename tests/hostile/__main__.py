@@ -14,6 +14,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import traceback
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,12 +69,16 @@ def _waits_for(reports: BinaryIO, child: int) -> bool:
 
 
 def _work(cases: list[Case], root: Path, template: Path, facts: Path, writer: int) -> NoReturn:
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    for case in cases:
-        with place_in(root, template, facts) as place:
-            faults = faults_of(case, place)
-        os.write(writer, json.dumps(faults).encode() + b"\n")
-    os._exit(0)
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        for case in cases:
+            with place_in(root, template, facts) as place:
+                faults = faults_of(case, place)
+            os.write(writer, json.dumps(faults).encode() + b"\n")
+    except BaseException:  # noqa: BLE001 - of a case that cannot be prepared
+        traceback.print_exc()
+    finally:
+        os._exit(0)  # the template is the parent's to remove
 
 
 def main() -> None:
@@ -81,7 +86,11 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cases whose name holds this")
     parser.add_argument("--every", type=int, default=1, help="one case in so many")
     parser.add_argument("--first", type=int, default=0, help="the first of them")
+    parser.add_argument("--count", action="store_true", help="only say how many cases there are")
     chosen = parser.parse_args()
+    if chosen.count:
+        print(json.dumps({name: len(list(cases())) for name, cases in CORPORA.items()}))  # noqa: T201
+        return
     kinds: Counter[str] = Counter()
     number = bad = 0
     for module in LOADED:

@@ -286,6 +286,28 @@ def _outside_cases() -> Iterator[Case]:
                 yield Case(f"{link.__name__} {file}; {command[0]}", prepare)
 
 
+def _renamed_cases() -> Iterator[Case]:
+    """Whole runs in folders with odd names."""
+    names = {
+        "not UTF-8": os.fsdecode(b"caf\xe9"),
+        "a line break": "a\nb",
+        "an escape": "\x1b[31mred",
+        "a formula": "$\\frac{x_1",
+        "markup": "[red]x",
+        "long": "x" * 255,
+    }
+    explain = ("explain", "run", "--head", "f0_ann", "--relation", "married_to", "--tail", "f0_bob",
+               "--picture", "e.png", "--threads", "1")  # fmt: skip
+    for what, name in names.items():
+        for command in (MORE, EVALUATE, ANSWER, explain):
+
+            def prepare(place: Place, name: str = name, command: Any = command) -> list[Any]:
+                place.copy_run().rename(place.folder / name)
+                return [name if word == "run" else word for word in command]
+
+            yield Case(f"a run in a folder whose name is {what}; {command[0]}", prepare)
+
+
 def _file_cases() -> Iterator[Case]:
     for file in FILES:
         for command in READ_BY.get(file, (ANSWER, RESUME)):
@@ -314,3 +336,4 @@ def cases() -> Iterator[Case]:
     yield from (_event_case(field, odd) for field in fields for odd in ODD_VALUES)
     yield from (_setting_case(name, odd) for name in SETTINGS for odd in ODD_SETTINGS)
     yield from _outside_cases()
+    yield from _renamed_cases()

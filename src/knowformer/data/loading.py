@@ -120,6 +120,8 @@ def _resolve(source: str | Path) -> Path:
     try:
         if path.is_file() or path.is_dir():
             return path
+        if path.exists():
+            raise DataError(f"Expected a file or a folder at {path}, found a pipe or a device.")
     except OSError as error:  # forbidden, or a name that cannot be
         raise DataError(
             f"Expected a readable file or folder at {path}, got '{error.strerror}'."

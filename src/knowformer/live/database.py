@@ -129,7 +129,7 @@ class Database:
                 yield from some
 
 
-def read_rows(path: Path, query: str) -> Iterator[sqlite3.Row]:
+def read_rows(path: Path, query: str, values: Sequence[Any] = ()) -> Iterator[sqlite3.Row]:
     """Yields rows of a store that another process may be writing to.
 
     Raises:
@@ -139,7 +139,7 @@ def read_rows(path: Path, query: str) -> Iterator[sqlite3.Row]:
         raise BundleError(f"Expected a store of live facts at {path}, found none.")
     with _said(path), closing(_connect_to_read(path)) as connection:
         _check(connection, path)
-        yield from connection.execute(query)
+        yield from connection.execute(query, values)
 
 
 def find_row(connection: sqlite3.Connection, query: str, number: int) -> sqlite3.Row | None:

@@ -6,10 +6,11 @@ Changes are never altered: one that is undone stays, and another that undoes it 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from knowformer.errors import ConfigError, ConflictError, VocabularyError
-from knowformer.live.database import Database, find_row
+from knowformer.live.database import Database, find_row, read_rows
 from knowformer.storage.triples_io import NamedTriple
 
 Action = Literal["add", "remove"]
@@ -19,7 +20,14 @@ MAX_AUTHOR = 200
 MAX_TEXT = 10_000  # of a reason, a note or a source
 MAX_PAGE = 1000
 
+LARGEST = 2**63 - 1  # number of a row
+
 _COLUMNS = "c.*, (SELECT u.id FROM changes u WHERE u.undoes = c.id) AS undone_by"
+_LAST = (
+    f"SELECT {_COLUMNS} FROM changes c WHERE c.id <= ?1 AND NOT EXISTS (SELECT 1 FROM changes l "
+    "WHERE l.head = c.head AND l.relation = c.relation AND l.tail = c.tail AND l.id > c.id AND "
+    "l.id <= ?1) ORDER BY c.id"
+)
 
 
 @dataclass(frozen=True)
@@ -175,8 +183,7 @@ def page_bounds(limit: int, before: int | None) -> tuple[int, int]:
     """
     if not 1 <= limit <= MAX_PAGE:
         raise ConfigError(f"Expected a limit from 1 to {MAX_PAGE:,}, got {limit:,}.")
-    largest = 2**63 - 1
-    return largest if before is None else max(0, min(before, largest)), limit + 1
+    return LARGEST if before is None else max(0, min(before, LARGEST)), limit + 1
 
 
 def read_changes(database: Database) -> Iterator[StoredChange]:
@@ -187,13 +194,16 @@ def read_changes(database: Database) -> Iterator[StoredChange]:
 
 def read_last_changes(database: Database, version: int) -> Iterator[StoredChange]:
     """Yields the last change of every fact up to a version, oldest first."""
-    rows = database.rows(
-        f"SELECT {_COLUMNS} FROM changes c WHERE c.id <= ?1 AND NOT EXISTS (SELECT 1 FROM changes "
-        "l WHERE l.head = c.head AND l.relation = c.relation AND l.tail = c.tail AND l.id > c.id "
-        "AND l.id <= ?1) ORDER BY c.id",
-        (version,),
-    )
-    return map(_stored, rows)
+    return map(_stored, database.rows(_LAST, (version,)))
+
+
+def read_last_changes_of(path: Path) -> Iterator[StoredChange]:
+    """Yields the last change of every fact of a store that another process may have open.
+
+    Raises:
+        BundleError: there is none, or none that can be read.
+    """
+    return map(_stored, read_rows(path, _LAST, (LARGEST,)))
 
 
 def find_changes(

@@ -14,7 +14,7 @@ from torch import Tensor
 from knowformer.errors import BundleError, ConfigError
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.live import decisions, facts
-from knowformer.live.database import Database
+from knowformer.live.database import Database, read_rows
 from knowformer.live.decisions import Decision, DecisionPage, StoredDecision
 from knowformer.live.facts import (
     MAX_AUTHOR,
@@ -29,6 +29,7 @@ from knowformer.live.requests import check_key, digest_of, earlier_result, keep_
 from knowformer.reasoner import Reasoner
 from knowformer.storage.triples_io import NamedTriple
 
+STORE_FILE = "live.sqlite"  # in a run folder, unless another place is chosen
 GRAPH = "graph"  # in the table of what a store is: a checksum of the graph that it changes
 CHUNK = 10_000  # changes that are looked up at once
 MAX_CHANGES = 1_000_000  # of one request
@@ -355,6 +356,16 @@ def _apply(
         graph = graph.with_facts(removed=gone)
     graph = graph.with_facts(come, () if come else gone, more_entities=names)
     return graph, [fact for fact in come if fact not in gone], [f for f in gone if f not in come]
+
+
+def graph_of_store(path: Path) -> str | None:
+    """Returns the checksum of the graph that a store, perhaps in use, has changes of.
+
+    Raises:
+        BundleError: there is none, or none that can be read.
+    """
+    rows = read_rows(path, "SELECT value FROM store WHERE name = ?", (GRAPH,))
+    return next((row["value"] for row in rows), None)
 
 
 def _check_graph(database: Database, reasoner: Reasoner) -> None:

@@ -226,10 +226,7 @@ class BoundRun:
 
     def graph_fingerprint(self) -> str:
         """Returns a checksum of the names and of all facts that are known."""
-        digest = hashlib.sha256(self._known.to_bytes())
-        for names in (self.graph.entities.names, self.graph.relations.names):
-            digest.update(json.dumps(names).encode())
-        return digest.hexdigest()
+        return fingerprint_of(self.graph, self._known)
 
     def _rebound(
         self: Bound, graph: KnowledgeGraph, known: KnownAnswers | None = None, *, labels: Labels
@@ -280,3 +277,11 @@ def _load_pickled(
         )
     known_facts = None if known is None else torch.from_numpy(known)
     return kind(bundle, graph, known_facts, labels=labels, threads=threads)
+
+
+def fingerprint_of(graph: KnowledgeGraph, known: KnownAnswers) -> str:
+    """Returns a checksum of a graph's names and of the facts that are known of it."""
+    digest = hashlib.sha256(known.to_bytes())
+    for names in (graph.entities.names, graph.relations.names):
+        digest.update(json.dumps(names).encode())
+    return digest.hexdigest()

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from knowformer.errors import BundleError
 from knowformer.storage.atomic_files import write_bytes
+from knowformer.storage.plain_files import open_plain
 
 _DTYPES = {
     "F32": torch.float32,
@@ -72,10 +74,20 @@ def _opened(path: Path) -> Generator[Any]:
             "again or train anew."
         )
     try:
-        with safe_open(path, framework="pt") as file:
+        with open_plain(path) as plain, safe_open(_readable(path, plain), framework="pt") as file:
             yield file
     except (OSError, SafetensorError) as error:
         raise BundleError(
             f"Expected whole safetensors in {path}, got: {error}. The file is damaged; copy it "
             "again or train anew."
         ) from error
+
+
+def _readable(path: Path, opened: FileIO) -> str:
+    """Returns a name for safetensors, which takes none that is not UTF-8."""
+    name = str(path)
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return f"/dev/fd/{opened.fileno()}"
+    return name

@@ -1,3 +1,4 @@
+import os
 import re
 from pathlib import Path
 
@@ -186,6 +187,9 @@ def test_a_missing_part_is_named(transductive: Path) -> None:
 def test_nothing_at_a_path_is_said_plainly(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="found nothing at"):
         load_dataset(tmp_path / "nowhere")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DataError, match="found a pipe"):
+        load_dataset(tmp_path / "pipe")
 
 
 def test_a_graph_to_answer_on_has_every_fact_of_its_source(

@@ -43,3 +43,7 @@ def test_weights_of_another_type_or_that_are_no_numbers_are_refused(
     write_tensors(path, weights)
     with pytest.raises(BundleError, match=r"NaN or infinity in 'score_last\.bias'"):
         load_model(path, config, ring.relations)
+    weights["score_last.bias"] = torch.tensor([3e38])
+    weights["score_last.weight"].fill_(3e38)  # the sum of these is infinite, none of them is
+    write_tensors(path, weights)
+    load_model(path, config, ring.relations)

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -35,3 +36,9 @@ def test_a_damaged_file_is_named(tmp_path: Path, keep: int) -> None:
     path.write_bytes(path.read_bytes()[:keep])
     with pytest.raises(BundleError, match=r"model\.safetensors.*damaged"):
         read_tensors(path)
+
+
+def test_a_folder_may_have_a_name_that_is_not_utf8(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    write_tensors(folder / "file.safetensors", {"weights": torch.arange(3.0)})
+    assert torch.equal(read_tensors(folder / "file.safetensors")[0]["weights"], torch.arange(3.0))

@@ -14,7 +14,6 @@ from knowformer.interfaces.console import (
     print_line,
 )
 
-STORE = "live.sqlite"
 WHO = "Who may reach it"
 
 
@@ -28,7 +27,7 @@ def command(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help=f"Where facts and decisions are kept; {STORE} in the run folder if not given.",
+            help="Where facts and decisions are kept; live.sqlite in the run folder if not given.",
         ),
     ] = None,
     host: Annotated[
@@ -77,7 +76,7 @@ def command(
     """
     for package in ("fastapi", "uvicorn", "prometheus_client"):
         require_package(package, extra="server", purpose="serve a run")
-    from knowformer.live.snapshots import LiveGraph
+    from knowformer.live.snapshots import STORE_FILE, LiveGraph
     from knowformer.reasoner import Reasoner
     from knowformer.server.app import make_app
     from knowformer.server.logs import log_requests_as_json
@@ -101,7 +100,7 @@ def command(
     listening = bind(host, port)
     with err.status("loading the run"):
         reasoner = Reasoner.from_pretrained(run, graph=graph, labels=labels, threads=threads)
-        kept = store or run / STORE
+        kept = store or run / STORE_FILE
         live = LiveGraph.open(reasoner, kept)
         service = Service(live, settings, jobs=kept.with_suffix(".jobs"), graph_name=graph)
     with listening:

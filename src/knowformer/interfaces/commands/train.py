@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from knowformer.choices import PresetName, TrackerName
+from knowformer.errors import ConfigError
 from knowformer.interfaces.console import JsonOption, err, print_json, print_line, print_note
 from knowformer.training.clock import Clock
 
 if TYPE_CHECKING:
+    from knowformer.data.dataset import Dataset, GraphSource
     from knowformer.reasoner import Reasoner
     from knowformer.training.config import RunConfig
 
@@ -25,7 +27,7 @@ def command(
         typer.Argument(
             metavar="GRAPH",
             help="A file of facts (head, relation, tail), a folder with train.txt, valid.txt and "
-            "test.txt, or a catalogue name; with --resume, a run folder.",
+            "test.txt, or a catalogue name; with --resume or --with-live-facts, a run folder.",
         ),
     ] = None,
     run: Annotated[
@@ -116,6 +118,23 @@ def command(
             rich_help_panel=EARLIER,
         ),
     ] = None,
+    with_live_facts: Annotated[
+        bool,
+        typer.Option(
+            "--with-live-facts",
+            help="GRAPH is a run folder: train anew, with its settings, on its facts and on those "
+            "that were added while it was served, without those that were removed.",
+            rich_help_panel=EARLIER,
+        ),
+    ] = False,
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where the live facts are, if not in the run folder.",
+            rich_help_panel=EARLIER,
+        ),
+    ] = None,
     track: Annotated[
         list[TrackerName] | None,
         typer.Option(
@@ -134,10 +153,18 @@ def command(
         knowformer train facts.tsv --out runs/mine --max-minutes 10
         knowformer train umls-pykeen --seed 1 --set model.hidden_dim=64
         knowformer train --resume runs/mine --max-minutes 20
+        knowformer train runs/mine --with-live-facts --out runs/next
     """
     clock = Clock()  # before anything heavy is imported: that takes time as well
     if graph is None and (run is None or not resume):
         raise typer.BadParameter("needed, unless --resume names a run", param_hint="GRAPH")
+    if store is not None and not with_live_facts:
+        raise ConfigError("Expected --store together with --with-live-facts, got it alone.")
+    if with_live_facts and (graph is None or run is None):
+        raise ConfigError(
+            "Expected a run folder, and --out for the run to come, with --with-live-facts, got one "
+            "of them at most."
+        )
     from knowformer.interfaces.progress import TrainingDisplay
     from knowformer.pipeline import starting_settings, train
     from knowformer.runs.folder import holds_run
@@ -159,14 +186,20 @@ def command(
     for key, value in named.items():
         assignments += [] if value is None else [f"{key}={value}"]
     goes_on = resume and holds_run(folder)
-    defaults = _stored(folder) if goes_on else starting_settings(graph, start_from)
+    facts: GraphSource | None = graph
+    if with_live_facts:
+        facts = _live_facts(Path(str(graph)), store)
+    if goes_on or with_live_facts:
+        defaults = _stored(folder if goes_on else Path(str(graph)))
+    else:
+        defaults = starting_settings(graph, start_from)
     chosen = _compose(config, preset, assignments, defaults)
-    if not goes_on:
+    if not goes_on and not with_live_facts:
         _tell_recommended(graph, starting_settings(graph), chosen)
     try:
         with farewell(lambda: how_to_go_on(folder)), TrainingDisplay(err) as display:
             reasoner = train(
-                graph,
+                facts,
                 folder,
                 config=chosen,
                 resume=resume,
@@ -192,6 +225,19 @@ def _stored(folder: Path) -> dict[str, Any]:
     from knowformer.runs.folder import load_config
 
     return load_config(folder).model_dump(mode="json")
+
+
+def _live_facts(run: Path, store: Path | None) -> "Dataset":
+    """Returns a run's facts as they were changed since, and says how many those are."""
+    from knowformer.live.next_training import dataset_with_live_facts
+    from knowformer.runs.folder import holds_run, load_run_dataset
+
+    if not holds_run(run):
+        raise ConfigError(f"Expected a run folder with --with-live-facts, got {run}.")
+    before, after = load_run_dataset(run), dataset_with_live_facts(run, store=store)
+    sizes = [len(dataset.test.known) for dataset in (before, after)]
+    print_note(f"{sizes[1]:,} facts in all, where {run} has {sizes[0]:,}")
+    return after
 
 
 def _tell_recommended(graph: str | None, advised: dict[str, Any], chosen: "RunConfig") -> None:

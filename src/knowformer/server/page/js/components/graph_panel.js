@@ -11,6 +11,8 @@ import { icon } from "../icons.js";
 
 const MORE = 10; // neighbours that are brought in at once
 const CLOSEST = 1.15; // zoom at which a small graph is still drawn
+const MARGIN = 28;
+const LOWEST = 260; // height of a picture that needs little
 
 /** A drawn graph with its tools. Everything it shows is in a text beside it, too. */
 export class GraphPanel {
@@ -18,7 +20,8 @@ export class GraphPanel {
    * @param {object} options
    * @param {string} options.label what the picture shows, for a screen reader
    * @param {{name: string, role?: string}[]} options.nodes
-   * @param {object[]} options.facts with head, relation, tail, and perhaps lost and role
+   * @param {object[]} options.facts with head, relation, tail, and perhaps lost, role and others:
+   *   how many more facts an edge stands for
    * @param {(width: number) => Map<string, {x: number, y: number}>} options.places
    * @param {(width: number) => number} [options.bend] how far the question's edge keeps from the middle
    */
@@ -75,6 +78,7 @@ export class GraphPanel {
     });
     this.listen();
     this.fit();
+    this.shrink();
     this.listNodes();
     this.canvas.dataset.ready = "yes";
   }
@@ -87,7 +91,8 @@ export class GraphPanel {
   edge(fact) {
     const width = 1.4 + Math.min(3.4, 2.2 * Math.sqrt(Math.max(0, fact.lost ?? 0)));
     const id = `${fact.role ?? "fact"} ${factKey(fact)}`;
-    const data = { id, key: factKey(fact), source: fact.head, target: fact.tail, label: relationName(fact.relation), width, bend: this.bend(this.canvas.clientWidth) };
+    const label = relationName(fact.relation) + (fact.others ? ` +${fact.others}` : "");
+    const data = { id, key: factKey(fact), source: fact.head, target: fact.tail, label, width, bend: this.bend(this.canvas.clientWidth) };
     return { group: "edges", data, classes: fact.role ?? "" };
   }
 
@@ -129,11 +134,20 @@ export class GraphPanel {
   }
 
   fit() {
-    this.cy.fit(undefined, 28);
+    this.cy.fit(undefined, MARGIN);
     if (this.cy.zoom() > CLOSEST) {
       this.cy.zoom(CLOSEST);
       this.cy.center();
     }
+  }
+
+  /** Gives back the height that a flat graph leaves empty. */
+  shrink() {
+    const height = Math.max(LOWEST, this.cy.elements().renderedBoundingBox().h + 2 * MARGIN);
+    if (height > this.canvas.clientHeight) return;
+    this.canvas.style.height = `${height}px`;
+    this.cy.resize();
+    this.fit();
   }
 
   listNodes() {
@@ -196,6 +210,8 @@ export class GraphPanel {
     for (const fact of joined) {
       if (cy.getElementById(`more ${factKey(fact)}`).empty()) cy.add(this.edge({ ...fact, role: "more" }));
     }
+    this.canvas.style.height = ""; // all of it is needed now
+    this.cy.resize();
     this.fit();
     this.listNodes();
     announce(`${counted(names.length, "neighbour")} of ${entityName(name)} added.`);

@@ -1,4 +1,6 @@
 // Where the entities of paths stand: the question's on one side, the answer on the other.
+import { boxOf, wrapped } from "./graph_style.js";
+import { entityName } from "../names.js";
 
 /**
  * Returns places between 0 and 1, by entity: x goes from the question to the answer, y spreads
@@ -28,7 +30,8 @@ export function layeredPlaces(paths, from, answer) {
 }
 
 const ROW = 80; // between entities that are equally far
-const LENGTH = 760; // from the question to the answer
+const LENGTH = 760; // from the question to the answer, at least
+const GAP = 84; // between the boxes of neighbouring columns: room for a relation's name
 
 /** How much room the fullest column takes across. */
 export function acrossOf(places) {
@@ -37,10 +40,19 @@ export function acrossOf(places) {
   return Math.max(...sizes.values()) * ROW;
 }
 
-/** Places in the picture, from left to right. */
+/** Places in the picture, from left to right; columns keep so far apart that no boxes meet. */
 export function sidewards(places) {
   const across = acrossOf(places);
-  return new Map([...places].map(([name, { x, y }]) => [name, { x: x * LENGTH, y: y * across }]));
+  const widths = new Map();
+  for (const [name, { x }] of places) widths.set(x, Math.max(widths.get(x) ?? 0, boxOf(wrapped(entityName(name))).width));
+  const depths = [...widths.keys()].sort((a, b) => a - b);
+  const at = new Map([[depths[0], 0]]);
+  depths.slice(1).forEach((depth, place) => {
+    const before = depths[place];
+    const apart = (widths.get(before) + widths.get(depth)) / 2 + GAP;
+    at.set(depth, at.get(before) + Math.max(apart, LENGTH * (depth - before)));
+  });
+  return new Map([...places].map(([name, { x, y }]) => [name, { x: at.get(x), y: y * across }]));
 }
 
 /** Places in a narrow picture, from top to bottom; what lies between goes left and right in turn. */

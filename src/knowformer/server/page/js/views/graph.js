@@ -174,13 +174,24 @@ function starPanel(name, facts) {
   const chosen = inTurn(facts.filter((fact) => fact.head !== fact.tail), other).slice(0, DRAWN);
   const neighbours = chosen.map(other);
   const names = new Set([name, ...neighbours]);
-  const drawn = facts.filter((fact) => names.has(fact.head) && names.has(fact.tail) && fact.head !== fact.tail).slice(0, 2 * DRAWN);
+  const drawn = bundled(facts.filter((fact) => names.has(fact.head) && names.has(fact.tail) && fact.head !== fact.tail));
   return new GraphPanel({
     label: `Graph of ${entityName(name)} and ${counted(neighbours.length, "neighbour")}; the table below has the facts.`,
     nodes: [...names].map((each) => ({ name: each, role: each === name ? "asked" : "" })),
     facts: drawn,
     places: (width) => new Map([[name, { x: 0, y: 0 }], ...sides(chosen, name).flatMap((side, place) => column(side.map(other), place === 0 ? -1 : 1, width))]),
   });
+}
+
+/** One edge for the facts from one entity to another: the first, and how many there are besides. */
+function bundled(facts) {
+  const bundles = new Map();
+  for (const fact of facts) {
+    const ends = `${fact.head}\t${fact.tail}`;
+    const first = bundles.get(ends);
+    bundles.set(ends, first ? { ...first, others: first.others + 1 } : { ...fact, others: 0 });
+  }
+  return [...bundles.values()];
 }
 
 /** Facts on the left and on the right; a side that would be much longer gives some away. */

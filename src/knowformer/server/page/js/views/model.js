@@ -9,6 +9,7 @@ import { table } from "../components/table.js";
 import { viewHead } from "../components/pieces.js";
 
 const MEASURES = ["mrr", "hits@1", "hits@3", "hits@10"];
+const BASELINES = { rules: "Two-hop rules", popularity: "Popularity" };
 
 export const view = {
   title: () => "Model",
@@ -61,7 +62,9 @@ function summary(model) {
     ["right among ten", share(own["hits@10"])],
     ["calibration error", number(ece)],
   ].filter(([, value]) => value !== null && value !== undefined);
-  return el("dl.figures", {}, figures.map(([what, value]) => el("div.card", {}, el("dt.soft.small", {}, what), el("dd.figure.number", {}, value))));
+  const isName = (what) => what === "run" || what === "data set";
+  const figure = ([what, value]) => el("div.card", {}, el("dt.soft.small", {}, what), el(`dd.figure.${isName(what) ? "figure-name" : "number"}`, {}, value));
+  return el("dl.figures", {}, figures.map(figure));
 }
 
 const number = (value) => (typeof value === "number" ? value.toFixed(3) : null);
@@ -71,15 +74,15 @@ const share = (value) => (typeof value === "number" ? `${(100 * value).toFixed(0
 function measures(model) {
   const { facts, own, baselines } = measured(model);
   const others = Object.entries(baselines);
-  const named = ([name, values]) => ({ name: name[0].toUpperCase() + name.slice(1), ...values.realistic });
+  const named = ([name, values]) => ({ name: BASELINES[name] ?? name, ...values.realistic });
   const rows = [{ name: "This model", ...own, isOwn: true }, ...others.map(named)];
-  const shown = MEASURES.filter((measure) => rows.some((row) => typeof row[measure] === "number"));
+  const shown = MEASURES.filter((measure) => typeof own[measure] === "number");
   const columns = [
     { title: "Who", kind: "main", cell: (row) => (row.isOwn ? el("strong", {}, row.name) : row.name) },
-    ...shown.map((measure) => ({ title: measure.toUpperCase().replace("HITS", "Hits"), kind: "number", cell: (row) => number(row[measure]) ?? "–" })),
+    ...shown.map((measure) => ({ title: measure.toUpperCase().replace("HITS", "Hits"), kind: "number", cell: (row) => number(row[measure]) ?? "" })),
   ];
-  const better = others.filter(([, values]) => values.is_beaten === false).map(([name]) => name);
-  const verdict = better.length > 0 ? `The baseline '${better.join("' and '")}' does better: read the answers with care, or train longer.` : "No baseline does better.";
+  const better = others.filter(([, values]) => values.is_beaten === false).map(([name]) => (BASELINES[name] ?? name).toLowerCase());
+  const verdict = better.length > 0 ? `It is not clearly better than ${better.join(" or ")}: read its answers with care, or train it longer.` : "It is clearly better than the baselines.";
   return el(
     "section.stack",
     {},

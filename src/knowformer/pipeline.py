@@ -183,8 +183,8 @@ def _check_relations_trained(dataset: Dataset) -> None:
     if untrained and dataset.is_inductive:
         raise DataError(
             f"Expected relations that occur in the training facts, got {names[untrained[0]]!r} in "
-            f"those to answer from, and {len(untrained) - 1} others. Set "
-            "`model.relation_encoder=graph` for a model that reads relations from the graph."
+            f"those to answer from, and {len(untrained) - 1} others. With "
+            "`model.relation_encoder=graph` a model reads relations from the graph."
         )
 
 

@@ -37,9 +37,9 @@ const ROW = 80; // between entities that are equally far
 const LENGTH = 760; // from the question to the answer, at least
 const GAP = 84; // between the boxes of neighbouring columns: room for a relation's name
 
-/** How much room the rows take across. */
-export function acrossOf(places) {
-  return (2 * Math.max(...[...places.values()].map(({ row }) => Math.abs(row))) + 1) * ROW;
+/** How far an arc must be bent to pass over all rows: it rises half as far. */
+export function bendOver(places) {
+  return (2 * Math.max(...[...places.values()].map(({ row }) => -row)) + 1) * ROW + 50;
 }
 
 /** Places in the picture, from left to right; columns keep so far apart that no boxes meet. */

@@ -25,7 +25,7 @@ from knowformer import ModelConfig, Reasoner, RunConfig
 from knowformer.data.dataset import Dataset, Split
 from knowformer.graph.inverse import num_with_inverses
 from knowformer.graph.knowledge_graph import KnowledgeGraph
-from knowformer.live.facts import Change
+from knowformer.live.facts import Action, Change
 from knowformer.live.name_search import NameSearch
 from knowformer.live.snapshots import LiveGraph
 from knowformer.model.knowformer import KnowFormer
@@ -59,10 +59,11 @@ def measure_store(timed: Stopwatch, folder: Path) -> None:
     with closing(timed.time("open a new store", lambda: LiveGraph.open(reasoner, path))) as live:
         for number in range(WARM_UPS):  # the first one sorts the facts
             live.change([Change(*triple(REPEATS + number, new=True))])
-        for action in ("add", "remove"):
+        actions: tuple[Action, ...] = ("add", "remove")
+        for action in actions:
             for number in range(REPEATS):
                 fact = triple(number, new=number % 2 == 0)
-                change = Change(*fact, action)  # pyright: ignore[reportArgumentType]
+                change = Change(*fact, action)
                 timed.time(f"{action} a fact", lambda change=change: live.change([change]))
     with closing(timed.time("open it again", lambda: LiveGraph.open(reasoner, path))) as live:
         assert live.snapshot().version == WARM_UPS + 2 * REPEATS

@@ -21,14 +21,13 @@ TARGET = Path(__file__).parent.parent / "docs" / "images" / "workbench"
 COLOURS = 256  # of a palette: a third of the bytes
 LARGEST = 150_000  # bytes of a picture
 
-QUESTION = {"head": "vitamin", "relation": "affects"}
-ANSWER = "disease_or_syndrome"
-OTHER = "organism_function"
+QUESTION = {"head": "congenital_abnormality", "relation": "complicates"}
+ANSWER = "anatomical_abnormality"  # held out from training; found, and carried by its paths
+OTHER = "pathologic_function"
 BATCH = "vitamin\taffects\t?\n?\ttreats\tneoplastic_process\nvitamine\taffects\t?\n"
 
 View = tuple[str, dict[str, str]]
 VIEWS: dict[str, View] = {
-    "start": ("ask", {}),
     "ask": ("ask", QUESTION),
     "why": ("why", QUESTION | {"tail": ANSWER}),
     "compare": ("compare", QUESTION | {"first": ANSWER, "second": OTHER}),
@@ -40,7 +39,7 @@ VIEWS: dict[str, View] = {
     "batch": ("batch", {}),
     "model": ("model", {}),
 }
-WIDE = {"viewport": {"width": 1200, "height": 820}}
+WIDE = {"viewport": {"width": 1200, "height": 860}}
 DARK = WIDE | {"color_scheme": "dark"}
 PHONE = {"viewport": {"width": 390, "height": 780}, "has_touch": True}
 
@@ -99,12 +98,11 @@ def save(page: Page, name: str) -> None:
 
 
 def draw(browser: Browser, address: str, names: list[str]) -> None:
-    """Visits the views, wide, then some in the dark and on a phone."""
+    """Visits the views, wide, then one in the dark and one on a phone."""
     wide = Workbench(browser.new_context(**WIDE, reduced_motion="reduce").new_page(), address)
     write_content(wide)
     kinds = [(name, name, WIDE) for name in VIEWS]
-    kinds += [("ask_dark", "ask", DARK), ("why_dark", "why", DARK)]
-    kinds += [("ask_phone", "ask", PHONE), ("why_phone", "why", PHONE)]
+    kinds += [("why_dark", "why", DARK), ("ask_phone", "ask", PHONE)]
     for name, view, settings in kinds:
         if names and name not in names:
             continue

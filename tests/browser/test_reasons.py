@@ -115,3 +115,21 @@ def test_a_fact_is_supposed(visit: Visit) -> None:
     expect(main.get_by_text("0 facts off, 1 supposed")).to_be_visible()
     workbench.button("Suppose it no longer").click()
     expect(main.get_by_text("As the graph is.")).to_be_visible()
+
+
+def test_boxes_of_neighbouring_columns_do_not_meet(visit: Visit) -> None:
+    gaps = visit("ask").page.evaluate(
+        """async () => {
+            const { boxOf, wrapped } = await import("./js/components/graph_style.js");
+            const { sidewards } = await import("./js/components/path_layout.js");
+            const names = ["experimental model of disease", "laboratory or test result", "x"];
+            const depths = [0, 1 / 6, 1];
+            const given = names.map((name, place) => [name, { x: depths[place], row: 0 }]);
+            const at = [...sidewards(new Map(given))].map(([name, { x }]) => {
+                const half = boxOf(wrapped(name)).width / 2;
+                return [x - half, x + half];
+            });
+            return [at[1][0] - at[0][1], at[2][0] - at[1][1]];
+        }"""
+    )
+    assert min(gaps) > 50  # a relation's name stands between

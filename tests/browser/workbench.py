@@ -29,9 +29,11 @@ def serving(run: Path, folder: Path, *options: str) -> Iterator[str]:
     assert process.stdout is not None
     with process:
         line = next((line for line in process.stdout if "http://" in line), "")
-        yield line[line.index("http://") :].split()[0]
-        process.terminate()
-        process.wait(SECONDS)
+        try:
+            yield line[line.index("http://") :].split()[0]
+        finally:
+            process.terminate()
+            process.wait(SECONDS)
 
 
 class Workbench:

@@ -3,8 +3,9 @@ import { boxOf, wrapped } from "./graph_style.js";
 import { entityName } from "../names.js";
 
 /**
- * Returns places between 0 and 1, by entity: x goes from the question to the answer, y spreads
- * what is equally far. An entity of several paths stands in the middle of where they want it.
+ * Returns places by entity: x goes from the question, 0, to the answer, 1; rows are counted from the
+ * middle. An entity of several paths stands in the middle of where they want it. The middle row is
+ * kept free for facts that lead straight to the answer, if there are any.
  */
 export function layeredPlaces(paths, from, answer) {
   const wanted = new Map();
@@ -20,10 +21,13 @@ export function layeredPlaces(paths, from, answer) {
     const depth = Math.round((depths.reduce((sum, each) => sum + each, 0) / depths.length) * 6) / 6;
     columns.set(depth, [...(columns.get(depth) ?? []), name]);
   }
-  const places = new Map([[from, { x: 0, y: 0.5 }], [answer, { x: 1, y: 0.5 }]]);
-  for (const [depth, names] of columns) {
-    names.forEach((name, row) => {
-      places.set(name, { x: depth, y: (row + 0.5) / names.length });
+  const isStraight = paths.some((path) => path.steps.length === 1);
+  const places = new Map([[from, { x: 0, row: 0 }], [answer, { x: 1, row: 0 }]]);
+  for (const [x, names] of columns) {
+    const above = Math.floor(names.length / 2);
+    names.forEach((name, place) => {
+      const row = isStraight ? place - above + (place >= above ? 1 : 0) : place - (names.length - 1) / 2;
+      places.set(name, { x, row });
     });
   }
   return places;
@@ -33,16 +37,13 @@ const ROW = 80; // between entities that are equally far
 const LENGTH = 760; // from the question to the answer, at least
 const GAP = 84; // between the boxes of neighbouring columns: room for a relation's name
 
-/** How much room the fullest column takes across. */
-export function acrossOf(places) {
-  const sizes = new Map();
-  for (const { x } of places.values()) sizes.set(x, (sizes.get(x) ?? 0) + 1);
-  return Math.max(...sizes.values()) * ROW;
+/** How far an arc must be bent to pass over all rows: it rises half as far. */
+export function bendOver(places) {
+  return (2 * Math.max(...[...places.values()].map(({ row }) => -row)) + 1) * ROW + 50;
 }
 
 /** Places in the picture, from left to right; columns keep so far apart that no boxes meet. */
 export function sidewards(places) {
-  const across = acrossOf(places);
   const widths = new Map();
   for (const [name, { x }] of places) widths.set(x, Math.max(widths.get(x) ?? 0, boxOf(wrapped(entityName(name))).width));
   const depths = [...widths.keys()].sort((a, b) => a - b);
@@ -52,7 +53,7 @@ export function sidewards(places) {
     const apart = (widths.get(before) + widths.get(depth)) / 2 + GAP;
     at.set(depth, at.get(before) + Math.max(apart, LENGTH * (depth - before)));
   });
-  return new Map([...places].map(([name, { x, y }]) => [name, { x: at.get(x), y: y * across }]));
+  return new Map([...places].map(([name, { x, row }]) => [name, { x: at.get(x), y: row * ROW }]));
 }
 
 /** Places in a narrow picture, from top to bottom; what lies between goes left and right in turn. */

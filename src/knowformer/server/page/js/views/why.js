@@ -6,7 +6,7 @@ import { decide } from "../components/decide.js";
 import { el, fill } from "../dom.js";
 import { empty, fillWhenReady } from "../components/notice.js";
 import { entityName, learnExplanation } from "../names.js";
-import { acrossOf, downwards, factKey, layeredPlaces, pathFacts, sidewards } from "../components/path_layout.js";
+import { bendOver, downwards, factKey, layeredPlaces, pathFacts, sidewards } from "../components/path_layout.js";
 import { factText, questionOf, questionTabs, viewHead } from "../components/pieces.js";
 import { go, href } from "../router.js";
 import { GraphPanel } from "../components/graph_panel.js";
@@ -98,7 +98,7 @@ function pathGraph(explanation) {
   const unit = layeredPlaces(explanation.paths, from, answer);
   const isDownwards = (width) => width < 560;
   const places = (width) => (isDownwards(width) ? downwards(unit, from, answer) : sidewards(unit));
-  const bend = (width) => (explanation.asks_for === "head" ? 1 : -1) * (isDownwards(width) ? -360 : acrossOf(unit) + 50);
+  const bend = (width) => (explanation.asks_for === "head" ? 1 : -1) * (isDownwards(width) ? -360 : bendOver(unit));
   return new GraphPanel({
     label: `Graph of the paths from ${entityName(from)} to ${entityName(answer)}; the list below says the same.`,
     nodes: [...names].map((name) => ({ name, role: role(name) })),

@@ -74,11 +74,11 @@ def measure(graph: str) -> dict[str, float]:
             checked.append(seconds_of_loading(folder))
             with unchecked():
                 believed.append(seconds_of_loading(folder))
-    pairs = zip(checked, believed, strict=True)
+    one, other = statistics.median(checked), statistics.median(believed)
     return {
-        "checked_seconds": round(statistics.median(checked), 4),
-        "unchecked_seconds": round(statistics.median(believed), 4),
-        "added_share": round(statistics.median(one / other for one, other in pairs) - 1.0, 4),
+        "checked_seconds": round(one, 4),
+        "unchecked_seconds": round(other, 4),
+        "added_share": round(one / other - 1.0, 4),
     }
 
 

@@ -248,6 +248,17 @@ def _time_cases() -> Iterator[Case]:
         yield Case(f"import --temporal {time[:30]}", prepare)
 
 
+def _size_cases() -> Iterator[Case]:
+    """Honest graphs of an odd size."""
+
+    def relations(place: Place) -> list[Any]:
+        rows = (f"e{i % 1000}\tr{i // 2}\te{i * 7 % 1000}\n" for i in range(200_000))
+        (place.folder / "facts.tsv").write_text("".join(rows))
+        return ["train", "facts.tsv", "--out", "new", "--threads", "1"]
+
+    yield Case("train on 100,000 relations", relations)
+
+
 def cases() -> Iterator[Case]:
     """All of them."""
     yield from _file_cases()
@@ -255,3 +266,4 @@ def cases() -> Iterator[Case]:
     yield from _name_cases()
     yield from _setting_cases()
     yield from _time_cases()
+    yield from _size_cases()

@@ -14,6 +14,7 @@ from knowformer.answering.query_files import Row
 from knowformer.answering.ranking import Options
 from knowformer.errors import ConfigError, StorageError
 from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.storage.locks import sole_process
 
 OPTIONS = Options(k=2)
 
@@ -169,4 +170,16 @@ def test_a_damaged_part_is_refused_in_a_sentence(
     with pytest.raises(StorageError, match=r"Expected answers in .*part-00000000\.jsonl"):
         run(QUESTIONS)
     part.unlink()
+    assert run(QUESTIONS).questions == 5
+
+
+def test_a_second_writer_of_one_file_is_refused(
+    run: Callable[..., BatchSummary], tmp_path: Path
+) -> None:
+    with (
+        sole_process(tmp_path / ".out.jsonl.lock", StorageError("")),
+        pytest.raises(StorageError, match=r"out\.jsonl to be free, found another process"),
+    ):
+        run(QUESTIONS)
+    assert {path.name for path in tmp_path.iterdir()} == {"q.tsv"}
     assert run(QUESTIONS).questions == 5

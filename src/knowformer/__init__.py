@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from knowformer.model.config import ModelConfig
     from knowformer.model.knowformer import KnowFormer
     from knowformer.pipeline import train
+    from knowformer.pretraining import pretrain
     from knowformer.queries.query import QueryBatch
     from knowformer.queries.scores import Scores
     from knowformer.reasoner import Reasoner
@@ -74,6 +75,7 @@ __all__ = [
     "TrainingConfig",
     "evaluate",
     "load_dataset",
+    "pretrain",
     "score_queries",
     "train",
     "tune",
@@ -103,6 +105,7 @@ _MODULES = {
     "TrainingConfig": "knowformer.training.config",
     "evaluate": "knowformer.evaluation.evaluate",
     "load_dataset": "knowformer.data.loading",
+    "pretrain": "knowformer.pretraining",
     "score_queries": "knowformer.training.scores",
     "train": "knowformer.pipeline",
     "tune": "knowformer.tuning.tune",

@@ -6,10 +6,13 @@ from typing import Annotated
 import typer
 
 from knowformer.interfaces.commands.train import (
-    EARLIER,
-    LIMITS,
     OUTPUT,
-    SETTINGS,
+    MaxEpochsOption,
+    MaxMinutesOption,
+    ResumeOption,
+    SeedOption,
+    SettingsOption,
+    ThreadsOption,
     how_to_go_on,
     show_result,
 )
@@ -37,42 +40,12 @@ def command(
             "one, validation facts of the graphs that are trained on choose.",
         ),
     ] = None,
-    max_minutes: Annotated[
-        float | None,
-        typer.Option(metavar="N", help="Minutes for the whole command.", rich_help_panel=LIMITS),
-    ] = None,
-    max_epochs: Annotated[
-        float | None,
-        typer.Option(
-            metavar="N", help="Passes over all facts; may be a fraction.", rich_help_panel=LIMITS
-        ),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="One setting, such as model.hidden_dim=64; may be repeated.",
-            rich_help_panel=SETTINGS,
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(min=0, metavar="N", help="Random seed.", rich_help_panel=SETTINGS),
-    ] = None,
-    threads: Annotated[
-        int | None,
-        typer.Option(min=0, metavar="N", help="CPU threads; all cores if not given."),
-    ] = None,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="Go on with the run in the run folder, if there is one; a finished run is trained "
-            "further if it is given higher limits.",
-            rich_help_panel=EARLIER,
-        ),
-    ] = False,
+    max_minutes: MaxMinutesOption = None,
+    max_epochs: MaxEpochsOption = None,
+    settings: SettingsOption = None,
+    seed: SeedOption = None,
+    threads: ThreadsOption = None,
+    resume: ResumeOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Train one model on several graphs, which then answers on any graph without training.

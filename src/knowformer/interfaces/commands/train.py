@@ -20,6 +20,53 @@ OUTPUT, LIMITS = "Output", "Limits; for a run that goes on, totals"
 EARLIER, SETTINGS = "Going on from an earlier run", "Settings"
 FEW_FACTS = 2000  # of a large test set, enough for a first look
 
+MaxMinutesOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="N",
+        help="Minutes for the whole command, from its start to its last file; the learning "
+        "rate and the number of validation questions are fitted to it.",
+        rich_help_panel=LIMITS,
+    ),
+]
+MaxEpochsOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="N", help="Passes over the facts; may be a fraction.", rich_help_panel=LIMITS
+    ),
+]
+SettingsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="One setting, such as model.hidden_dim=64; may be repeated.",
+        rich_help_panel=SETTINGS,
+    ),
+]
+SeedOption = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        metavar="N",
+        help="Random seed, for all that is drawn at random.",
+        rich_help_panel=SETTINGS,
+    ),
+]
+ThreadsOption = Annotated[
+    int | None,
+    typer.Option(min=0, metavar="N", help="CPU threads; all cores if not given."),
+]
+ResumeOption = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="Go on with the run in the run folder, if there is one. A finished run is trained "
+        "further if it is given higher limits.",
+        rich_help_panel=EARLIER,
+    ),
+]
+
 
 def command(
     graph: Annotated[
@@ -39,36 +86,15 @@ def command(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
-    max_minutes: Annotated[
-        float | None,
-        typer.Option(
-            metavar="N",
-            help="Minutes for the whole command, from its start to its last file; the learning "
-            "rate and the number of validation questions are fitted to it.",
-            rich_help_panel=LIMITS,
-        ),
-    ] = None,
-    max_epochs: Annotated[
-        float | None,
-        typer.Option(
-            metavar="N", help="Passes over the facts; may be a fraction.", rich_help_panel=LIMITS
-        ),
-    ] = None,
+    max_minutes: MaxMinutesOption = None,
+    max_epochs: MaxEpochsOption = None,
     config: Annotated[
         Path | None,
         typer.Option(
             "--config", metavar="FILE", help="TOML file of settings.", rich_help_panel=SETTINGS
         ),
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="One setting, such as model.hidden_dim=64; may be repeated.",
-            rich_help_panel=SETTINGS,
-        ),
-    ] = None,
+    settings: SettingsOption = None,
     preset: Annotated[
         PresetName | None,
         typer.Option(
@@ -86,28 +112,9 @@ def command(
             rich_help_panel=SETTINGS,
         ),
     ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="Random seed, for all that is drawn at random.",
-            rich_help_panel=SETTINGS,
-        ),
-    ] = None,
-    threads: Annotated[
-        int | None,
-        typer.Option(min=0, metavar="N", help="CPU threads; all cores if not given."),
-    ] = None,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="Go on with the run in the run folder, if there is one. A finished run is trained "
-            "further if it is given higher limits.",
-            rich_help_panel=EARLIER,
-        ),
-    ] = False,
+    seed: SeedOption = None,
+    threads: ThreadsOption = None,
+    resume: ResumeOption = False,
     start_from: Annotated[
         Path | None,
         typer.Option(

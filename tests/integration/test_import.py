@@ -98,7 +98,7 @@ def test_options_of_tables_are_refused_for_rdf(tmp_path: Path, refuse: Refuse) -
         ("f.xyz", b"a,b,c\n", ["--format"]),
         ("f.xlsx", b"PK", ["Save the sheet as CSV"]),
         ("f.csv", "a,b,c\n".encode("utf-16"), ["got UTF-16"]),
-        ("f.parquet", b"PAR1", ["Expected a Parquet file"]),
+        ("f.parquet", b"PAR1", ["Expected a whole Parquet file"]),
         ("f.nt", b"<http://a/b> <http://a/c> .\n", ["well-formed RDF", "f.nt:1."]),
         ("f.tsv.gz", gzip.compress(b"a\tb\tc\n" * 999, mtime=0)[:40], ["whole gzip file"]),
     ],

@@ -296,7 +296,7 @@ def test_parquet_of_wrong_types_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="mean 'head'"):
         import_files([path], tmp_path / "out", options=options)
     path.write_bytes(b"no parquet at all")
-    with pytest.raises(DataError, match="Expected a Parquet file"):
+    with pytest.raises(DataError, match="Expected a whole Parquet file"):
         import_files([path], tmp_path / "out")
 
 

@@ -18,6 +18,7 @@ from unittest.mock import patch
 import pytest
 
 from knowformer.interfaces import cli, entry
+from knowformer.system import interrupts
 
 COMMAND = Path(sys.executable).with_name("knowformer")
 
@@ -62,7 +63,7 @@ def command(command_environment: dict[str, str]) -> Callable[..., Finished]:
             patch.dict(os.environ, command_environment, clear=True),
             patch.multiple(sys, argv=typed, stdout=out, stderr=err),
             patch.object(entry, "keep_freed_memory"),  # it would, for the tests to come
-            patch.object(cli, "ending_at_once", contextlib.nullcontext),
+            patch.object(interrupts, "ending_at_once", contextlib.nullcontext),
             log_as_it_was(),
             contextlib.chdir(cwd or Path.cwd()),
             pytest.raises(SystemExit) as ended,

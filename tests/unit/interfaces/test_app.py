@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import knowformer
 from knowformer.interfaces import app, cli, entry
+from knowformer.system import interrupts
 
 
 def test_every_command_has_help():
@@ -74,7 +75,7 @@ def run(monkeypatch: pytest.MonkeyPatch):
         # Of this process they are not ours.
         monkeypatch.setattr(entry, "keep_freed_memory", lambda: None)
         monkeypatch.setattr(entry, "_show_log", lambda: None)
-        monkeypatch.setattr(cli, "ending_at_once", nullcontext)
+        monkeypatch.setattr(interrupts, "ending_at_once", nullcontext)
         with pytest.raises(SystemExit) as ended:
             cli.main()
         return ended.value.code

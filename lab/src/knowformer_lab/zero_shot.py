@@ -1,6 +1,6 @@
 """Zero-shot answers: the shipped model on graphs whose relations it has never seen.
 
-    python -m knowformer_lab.zero_shot --out lab/experiments/results/zero_shot.json
+    python -m knowformer_lab.zero_shot --out lab/experiments/zero_shot.json
 
 Ranks every test fact both ways and prints pessimistic MRR, as the printed figures are, beside them.
 """

@@ -13,7 +13,8 @@ from bench import RING, TINY, Bench, WriteExperiment
 from knowformer import reasoner
 from knowformer.data.dataset import Split
 from knowformer.errors import KnowformerError
-from knowformer.evaluation import evaluate as evaluation
+from knowformer.evaluation import link_prediction
+from knowformer.scoring.scorer import Scorer
 from knowformer.storage.tensor_files import read_tensors
 from knowformer.storage.triples_io import NamedTriple
 from knowformer_lab.results import Result
@@ -135,9 +136,9 @@ def test_the_validation_kind_gives_the_same_with_other_test_facts(
         write_experiment(f"search/{name}", f'kind = "validation"\ndataset = "{folder}"{TINY}')
     known: list[object] = []
 
-    def predict_links(scorer: evaluation.Scorer, split: Split, seed: int) -> object:
+    def predict_links(scorer: Scorer, split: Split, *, seed: int) -> object:
         known.append(split.known.tolist())  # no pair that is drawn may depend on a test fact
-        return evaluation.predict_links(scorer, split, seed)
+        return link_prediction.predict_links(scorer, split, seed=seed)
 
     monkeypatch.setattr(kinds, "predict_links", predict_links)
     records: list[dict[str, object]] = []

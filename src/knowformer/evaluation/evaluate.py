@@ -15,7 +15,7 @@ from knowformer.data.holdout import sample_facts
 from knowformer.data.loading import load_dataset
 from knowformer.evaluation.baselines.comparison import compare
 from knowformer.evaluation.baselines.ranking import rank_baselines
-from knowformer.evaluation.link_prediction import auroc, average_precision, sample_unlinked
+from knowformer.evaluation.link_prediction import predict_links
 from knowformer.evaluation.metrics import rank_metrics
 from knowformer.evaluation.ranked_facts import RankedFacts
 from knowformer.evaluation.ranks import Ranks, filtered_ranks
@@ -142,7 +142,7 @@ def evaluate(
         tail=metrics_by_policy(ranks[~asks_head]),
         categories=_by_category(ranks, directed, dataset),
         view=view_report(ranks, view),
-        link_prediction=predict_links(scorer, split, seed),
+        link_prediction=predict_links(scorer, split, seed=seed),
         calibration=_calibration(scorer, split, calibration, seed, progress),
         relation_ranks=_relations(scorer, split, calibrator, relations, seed, progress),
         baselines=compare(1.0 / ranks.realistic, facts.baselines, asks_head),
@@ -175,32 +175,6 @@ def _relations(
     if num_facts == 0 or len(split.facts) == 0:
         return None
     return rank_relations(scorer, split, calibrator, num_facts, seed=seed, progress=progress)
-
-
-def predict_links(scorer: Scorer, split: Split, seed: int) -> dict[str, float] | None:
-    """Scores the split's facts and as many unlinked pairs, each in both directions.
-
-    Returns:
-        AUROC, average precision and the number of negatives; None if there are several relations.
-    """
-    num_relations = len(split.graph.relations)
-    if num_relations != 1:
-        return None
-    pairs = torch.cat([split.facts, sample_unlinked(split, seed=seed)])
-    directed = with_inverse_facts(pairs, num_relations)
-    of_direction = torch.zeros(len(directed))
-    for batch, positions in evaluation_batches(directed, num_relations, BATCH_SIZE):
-        of_batch = scorer.score(batch.heads, batch.relations)
-        of_direction[positions] = of_batch.at(batch.rows, batch.tails)
-    scores = of_direction.view(2, -1).mean(0)
-    positives, negatives = scores[: len(split.facts)], scores[len(split.facts) :]
-    if len(negatives) == 0:
-        return None
-    return {
-        "auroc": auroc(positives, negatives),
-        "average_precision": average_precision(positives, negatives),
-        "num_negatives": len(negatives),
-    }
 
 
 def _by_category(

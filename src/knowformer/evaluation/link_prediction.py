@@ -9,19 +9,29 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from knowformer.data.dataset import Split
-from knowformer.graph.inverse import inverse_of
+from knowformer.graph.inverse import with_inverse_facts
+from knowformer.queries.batches import evaluation_batches
 from knowformer.queries.known_answers import KnownAnswers
+from knowformer.queries.unlinked import sample_unlinked
+from knowformer.scoring.scorer import Scorer
 from knowformer.seeding import generator
 
-MAX_ROUNDS = 1000
+BATCH_SIZE = 128
+
+
+def separations(
+    positives: Float[Tensor, " P"], negatives: Float[Tensor, " N"]
+) -> Float[Tensor, " P"]:
+    """Returns the share of negatives below each positive; a tie counts one half."""
+    ordered = negatives.sort().values
+    below = torch.searchsorted(ordered, positives)
+    not_above = torch.searchsorted(ordered, positives, right=True)
+    return (below + not_above).double() / (2 * len(negatives))
 
 
 def auroc(positives: Float[Tensor, " P"], negatives: Float[Tensor, " N"]) -> float:
     """Returns the probability that a positive scores above a negative; a tie counts one half."""
-    ordered = negatives.sort().values
-    below = torch.searchsorted(ordered, positives)
-    not_above = torch.searchsorted(ordered, positives, right=True)
-    return ((below + not_above) / 2).double().mean().item() / len(negatives)
+    return separations(positives, negatives).mean().item()
 
 
 def average_precision(positives: Float[Tensor, " P"], negatives: Float[Tensor, " N"]) -> float:
@@ -36,22 +46,45 @@ def _at_least(scores: Float[Tensor, " S"], thresholds: Float[Tensor, " P"]) -> I
     return len(scores) - torch.searchsorted(scores.sort().values, thresholds)
 
 
-def sample_unlinked(split: Split, *, seed: int) -> Int[Tensor, "N 3"]:
+def unlinked_pairs(split: Split, *, seed: int) -> Int[Tensor, "N 3"]:
     """Samples as many unlinked pairs as the split has facts, or fewer if there are not enough."""
-    num_entities = len(split.graph.entities)
-    known = KnownAnswers(
-        split.known, num_entities=num_entities, num_relations=len(split.graph.relations)
+    num_entities, num_relations = len(split.graph.entities), len(split.graph.relations)
+    return sample_unlinked(
+        KnownAnswers(split.known, num_entities=num_entities, num_relations=num_relations),
+        split.facts[:, 1],
+        num_entities=num_entities,
+        num_relations=num_relations,
+        generator=generator(seed, "unlinked", split.name),
     )
-    random = generator(seed, "unlinked", split.name)
-    unlinked = torch.empty(0, 3, dtype=torch.long)
-    relation = torch.zeros(1, dtype=torch.long)
-    for _ in range(MAX_ROUNDS + len(split.facts)):  # a complete graph has no such pair
-        if len(unlinked) >= len(split.facts):
-            break
-        heads, tails = torch.randint(num_entities, (2, 64), generator=random)
-        backwards = inverse_of(relation, len(split.graph.relations)).expand(64)
-        linked = known.mask(heads, relation.expand(64)) | known.mask(heads, backwards)
-        free = (heads != tails) & ~linked[torch.arange(64), tails]
-        drawn = torch.stack([heads, relation.expand(64), tails], 1)[free]
-        unlinked = torch.cat([unlinked, drawn])
-    return unlinked[: len(split.facts)]
+
+
+def score_links(
+    scorer: Scorer, split: Split, *, seed: int
+) -> tuple[Float[Tensor, " P"], Float[Tensor, " N"]]:
+    """Returns the scores of the split's facts and of unlinked pairs, means of both directions."""
+    num_relations = len(split.graph.relations)
+    pairs = torch.cat([split.facts, unlinked_pairs(split, seed=seed)])
+    directed = with_inverse_facts(pairs, num_relations)
+    of_direction = torch.zeros(len(directed))
+    for batch, positions in evaluation_batches(directed, num_relations, BATCH_SIZE):
+        of_batch = scorer.score(batch.heads, batch.relations)
+        of_direction[positions] = of_batch.at(batch.rows, batch.tails)
+    scores = of_direction.view(2, -1).mean(0)
+    return scores[: len(split.facts)], scores[len(split.facts) :]
+
+
+def predict_links(scorer: Scorer, split: Split, *, seed: int) -> dict[str, float] | None:
+    """Returns AUROC, average precision and the number of negatives.
+
+    None where there are several relations, or no unlinked pair.
+    """
+    if len(split.graph.relations) != 1:
+        return None
+    positives, negatives = score_links(scorer, split, seed=seed)
+    if len(negatives) == 0:
+        return None
+    return {
+        "auroc": auroc(positives, negatives),
+        "average_precision": average_precision(positives, negatives),
+        "num_negatives": len(negatives),
+    }

@@ -169,11 +169,15 @@ class TrainingDisplay(_Display):
 
     def _show_validation(self, event: "ValidationEvent") -> None:
         self._validation = f"{event['valid_mrr']:.3f}"
-        mark = "  [bold green]kept[/]" if event["best"] else ""
-        if event["best"] and event["valid_mrr"] < self._record:
+        # Where links are told from unlinked pairs, AUROC selects the weights, elsewhere MRR.
+        auroc = event.get("valid_auroc")
+        measure = event["valid_mrr"] if auroc is None else auroc
+        mark = "" if auroc is None else f"  AUROC {auroc:.3f}"
+        mark += "  [bold green]kept[/]" if event["best"] else ""
+        if event["best"] and measure < self._record:
             # The latest of those that cannot be told apart is selected: it has trained the longest.
             mark += f" (not clearly below {self._record:.3f})"
-        self._record = max(self._record, event["valid_mrr"])
+        self._record = max(self._record, measure)
         self._console.print(
             f"epoch {event['epoch'] + 1:>3}  {_clock(event['elapsed_seconds'])}  "
             f"valid MRR {self._validation}  hits@1 {event['valid_hits@1']:.3f}  "

@@ -56,8 +56,10 @@ class Counters:
     best_step: Count = 0
     validated_step: Annotated[int, Field(ge=-1, le=2**53)] = -1
     record_mrr: Mrr = -1.0
-    """Highest validation MRR so far."""
+    """Of the record: the highest validation MRR so far, or that of the highest AUROC."""
     record_reciprocal_ranks: list[Mrr] = field(default_factory=list[float])
+    record_separations: list[Mrr] = field(default_factory=list[float])
+    """See ``Selection.add``; empty where MRR selects the weights."""
     validations_since_record: Count = 0
     # Recorder
     event_bytes: Count = 0

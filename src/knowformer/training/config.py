@@ -9,7 +9,7 @@ from knowformer.scoring.link import LinkFunction
 from knowformer.training.sampling.batches import Targets
 from knowformer.training.sampling.edge_removal import HiddenEdges
 
-LossName = Literal["cross_entropy", "binary"]
+LossName = Literal["cross_entropy", "binary", "pairs"]
 ScheduleName = Literal["cosine", "steps", "constant"]
 
 MOST_EPOCHS = 20.0  # where nothing else is said
@@ -50,7 +50,9 @@ class TrainingConfig(BaseModel):
     """Relation permutation augmentation: fraction of the relations whose ids are permuted among
     themselves, drawn anew for each batch. Rare relations then train on the facts of others."""
     loss: LossName = "cross_entropy"
-    """cross_entropy over all entities, or binary against sampled negatives."""
+    """cross_entropy over all entities; binary against sampled negatives of the same head; or pairs,
+    which tells facts from unlinked pairs with both ends at random and selects weights by AUROC, for
+    link prediction on a graph with one relation."""
     num_negatives: int = Field(default=256, ge=1, le=10**6)
     """Negatives per query of the binary loss."""
     adversarial_temperature: float = Field(default=1.0, ge=0.0, le=1e6)

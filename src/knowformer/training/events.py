@@ -17,7 +17,7 @@ import stat
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import AllowInfNan, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict  # pydantic wants it before Python 3.12
@@ -58,6 +58,7 @@ ValidationEvent = TypedDict(
         "valid_mrr": Number,
         "valid_hits@1": Number,
         "valid_hits@10": Number,
+        "valid_auroc": NotRequired[Number],  # where it selects the weights
         "best": bool,
         "elapsed_seconds": Number,
     },

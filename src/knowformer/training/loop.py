@@ -14,6 +14,7 @@ from torch import Tensor
 
 from knowformer.data.dataset import Split, TrainingSplits
 from knowformer.evaluation.evaluate import rank_split
+from knowformer.evaluation.link_prediction import score_links, separations
 from knowformer.evaluation.metrics import rank_metrics
 from knowformer.model.knowformer import KnowFormer
 from knowformer.model.micro_batches import micro_batch_size
@@ -91,7 +92,7 @@ class Trainer:
         self.batch_size = training.batch_size or choose_batch_size(config, graph)
         self.epochs = TrainingEpochs(
             splits.train,
-            targets=training.targets,
+            targets="pairs" if training.loss == "pairs" else training.targets,
             batch_size=self.batch_size,
             partition_size=training.region_size,
         )
@@ -241,24 +242,37 @@ class Trainer:
 
     def _rank(self, split: Split) -> tuple[Float[Tensor, " F"], int]:
         """Returns the ranks of a split's facts, and how many queries they took."""
-        config = self.config
-        scorer = Scorer(self._step.ema, split.graph, seed=config.seed, threads=config.threads)
 
         def tell(done: int, total: int) -> None:
             if self._on_event is not None:
                 self._on_event(work_event("validating", done, total))
 
-        ranks, _, num_queries = rank_split(scorer, split, progress=tell)
+        ranks, _, num_queries = rank_split(self._scorer(split), split, progress=tell)
         return ranks.realistic, num_queries
+
+    def _scorer(self, split: Split) -> Scorer:
+        config = self.config
+        return Scorer(self._step.ema, split.graph, seed=config.seed, threads=config.threads)
+
+    def _separate(self, split: Split) -> Float[Tensor, " F"] | None:
+        """Returns how far facts score above unlinked pairs, in a run that learns to."""
+        if self.config.training.loss != "pairs":
+            return None
+        positives, negatives = score_links(self._scorer(split), split, seed=self.config.seed)
+        return separations(positives, negatives) if len(negatives) else None
 
     def _validate(self, recorder: Recorder) -> None:
         """Ranks the validation facts and selects the best checkpoint."""
         model, started = self._step.ema, self.clock.elapsed()
         ranks, num_queries = self._rank(self.valid)
+        of_links = self._separate(self.valid)
         self.budget.measured_validation(self.clock.elapsed() - started, num_queries)
-        is_best = self.selection.add(ranks, model.state_dict())
+        is_best = self.selection.add(ranks, model.state_dict(), separations=of_links)
         event = recorder.record_validation(
-            rank_metrics(ranks), epoch=self.schedule.epoch, is_best=is_best
+            rank_metrics(ranks),
+            epoch=self.schedule.epoch,
+            is_best=is_best,
+            auroc=None if of_links is None else of_links.mean().item(),
         )
         if is_best and self._on_best is not None:
             self._on_best(model, event)

@@ -1,4 +1,4 @@
-"""Cross-entropy and self-adversarial binary loss; pure functions of scores."""
+"""Losses, as pure functions of scores: cross-entropy, self-adversarial binary, and of pairs."""
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -48,3 +48,17 @@ def binary_loss(
     logits = logits.masked_fill(known.gather(1, negatives), -torch.inf)
     weights = logits.softmax(1).nan_to_num(0.0)
     return positive + (weights * softplus(negative_scores)).sum() / num_queries
+
+
+def pair_loss(
+    scores: Float[Tensor, "B V"],
+    known: Bool[Tensor, "B V"],
+    rows: Int[Tensor, " F"],
+    tails: Int[Tensor, " F"],
+    *,
+    num_pairs: int,
+) -> Float[Tensor, ""]:
+    """Mean over pairs of -log sigmoid(score) where a fact links them, of the negated score else."""
+    of_pairs = scores[rows, tails]
+    signs = torch.where(known[rows, tails], -1.0, 1.0)
+    return softplus(signs * of_pairs).sum() / num_pairs

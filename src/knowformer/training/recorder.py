@@ -66,7 +66,9 @@ class Recorder:
         self._num_queries = 0
         self._recorded_at = self._clock.elapsed()
 
-    def record_validation(self, metrics: Metrics, *, epoch: int, is_best: bool) -> ValidationEvent:
+    def record_validation(
+        self, metrics: Metrics, *, epoch: int, is_best: bool, auroc: float | None = None
+    ) -> ValidationEvent:
         """Records a validation and returns its event."""
         event: ValidationEvent = {
             "kind": "validation",
@@ -78,6 +80,8 @@ class Recorder:
             "best": is_best,
             "elapsed_seconds": round(self._clock.elapsed(), 3),
         }
+        if auroc is not None:
+            event["valid_auroc"] = auroc
         self._record(event)
         return event
 

@@ -18,7 +18,7 @@ from knowformer.seeding import derive_seed, generator
 from knowformer.system.workers import Workers
 from knowformer.training.config import RunConfig
 from knowformer.training.gradients import MicroBatch, MicroBatchLoss, accumulate_gradients
-from knowformer.training.losses import binary_loss, cross_entropy_loss
+from knowformer.training.losses import binary_loss, cross_entropy_loss, pair_loss
 from knowformer.training.optimizer import Adam, learning_rate
 from knowformer.training.sampling.epochs import TrainingGraph
 from knowformer.training.sampling.negatives import sample_negatives
@@ -164,6 +164,10 @@ class TrainingStep:
             if training.loss == "cross_entropy":
                 return cross_entropy_loss(
                     scores.table, known, queries.rows, columns, num_facts=len(batch.tails)
+                )
+            if training.loss == "pairs":
+                return pair_loss(
+                    scores.table, known, queries.rows, columns, num_pairs=len(batch.tails)
                 )
             random = generator(seed, "negatives", step, part.number)
             return binary_loss(

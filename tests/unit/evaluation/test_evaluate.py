@@ -8,7 +8,7 @@ import torch
 from knowformer.data.dataset import Dataset, Split
 from knowformer.errors import KnowformerError
 from knowformer.evaluation.evaluate import evaluate, rank_split
-from knowformer.evaluation.link_prediction import auroc, sample_unlinked
+from knowformer.evaluation.link_prediction import auroc, unlinked_pairs
 from knowformer.evaluation.metrics import rank_metrics
 from knowformer.evaluation.ranked_facts import RankedFacts
 from knowformer.graph.inverse import num_with_inverses
@@ -295,7 +295,7 @@ def test_links_of_one_kind_are_scored_from_both_ends() -> None:
     back = scorer.score(tails, torch.ones_like(heads)).dense()
     rows = torch.arange(6)
     positives = (there[rows, tails] + back[rows, heads]) / 2
-    negatives = sample_unlinked(split, seed=0)
+    negatives = unlinked_pairs(split, seed=0)
     heads, tails = negatives[:, 0], negatives[:, 2]
     there = scorer.score(heads, torch.zeros_like(heads)).dense()
     back = scorer.score(tails, torch.ones_like(heads)).dense()

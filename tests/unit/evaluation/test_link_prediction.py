@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from knowformer.data.dataset import Split
-from knowformer.evaluation.link_prediction import auroc, average_precision, sample_unlinked
+from knowformer.evaluation.link_prediction import auroc, average_precision, unlinked_pairs
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 
 POSITIVES = torch.tensor([3.0, 1.0, 2.0])
@@ -26,9 +26,9 @@ def test_sampled_pairs_are_linked_in_no_direction_and_follow_the_seed() -> None:
     triples = [(f"n{i}", "linked_to", f"n{j}") for i in range(6) for j in range(i + 1, 6, 2)]
     graph = KnowledgeGraph.from_triples(triples)
     split = Split("test", graph, graph.facts, graph.facts)
-    drawn = sample_unlinked(split, seed=0)
+    drawn = unlinked_pairs(split, seed=0)
     linked = {frozenset((h, t)) for h, _, t in graph.facts.tolist()}
     assert len(drawn) == len(graph.facts)
     assert all(h != t and frozenset((h, t)) not in linked for h, _, t in drawn.tolist())
-    assert torch.equal(drawn, sample_unlinked(split, seed=0))
-    assert not torch.equal(drawn, sample_unlinked(split, seed=1))
+    assert torch.equal(drawn, unlinked_pairs(split, seed=0))
+    assert not torch.equal(drawn, unlinked_pairs(split, seed=1))

@@ -116,6 +116,21 @@ def test_training_lowers_the_loss_and_raises_the_validation_mrr(
     assert max(mrr) > mrr[0]
 
 
+def test_links_are_learned_from_unlinked_pairs_and_selected_by_auroc(
+    tmp_path: Path, splits: TrainingSplits
+) -> None:
+    config = config_of(max_epochs=6, learning_rate=0.02, loss="pairs")
+    trainer = finished(splits, config, tmp_path)
+    events = read_events(tmp_path / "events.jsonl")
+    losses = [event["loss"] for event in events if event["kind"] == "training"]
+    auroc = [event.get("valid_auroc", 0.0) for event in events if event["kind"] == "validation"]
+    assert losses[-1] < 0.7 * losses[0]
+    assert auroc[-1] > 0.8
+    record = trainer.counters.record_separations
+    assert sum(record) / len(record) == pytest.approx(max(auroc))
+    assert config.training.link == "sigmoid"
+
+
 def test_events_have_the_names_that_scripts_rely_on(tmp_path: Path, splits: TrainingSplits) -> None:
     trainer = finished(splits, config_of(), tmp_path)
     events = read_events(tmp_path / "events.jsonl")

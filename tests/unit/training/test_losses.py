@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from knowformer.training.losses import binary_loss, cross_entropy_loss
+from knowformer.training.losses import binary_loss, cross_entropy_loss, pair_loss
 
 SCORES = torch.tensor([[2.0, 1.0, 0.0, -1.0], [0.5, 3.0, -2.0, 1.0]])
 KNOWN = torch.tensor([[True, True, False, False], [False, False, False, True]])
@@ -41,6 +41,19 @@ def test_a_known_answer_that_is_not_asked_for_is_neither_raised_nor_lowered() ->
     assert scores.grad[0, 1] == 0
     assert scores.grad[0, 0] < 0
     assert (scores.grad[0, 2:] > 0).all()
+
+
+def test_pair_loss_raises_linked_pairs_and_lowers_the_others() -> None:
+    scores = SCORES.clone().requires_grad_()
+    loss = pair_loss(
+        scores, KNOWN, torch.tensor([0, 1, 1]), torch.tensor([1, 3, 1]), num_pairs=4
+    )  # the fourth pair is in another micro-batch
+    expected = softplus(-1.0) + softplus(-1.0) + softplus(3.0)
+    assert loss.item() == pytest.approx(expected / 4, rel=1e-6)
+    loss.backward()
+    assert scores.grad is not None
+    signs = [[0, -1, 0, 0], [0, 1, 0, -1]]
+    assert scores.grad.sign().tolist() == signs
 
 
 def binary(scores: Tensor, *, known: Tensor = KNOWN, temperature: float) -> Tensor:

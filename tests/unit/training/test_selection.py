@@ -28,6 +28,20 @@ def test_weights_that_are_clearly_worse_are_not_the_best_checkpoint() -> None:
     assert counters.validations_since_record == 1
 
 
+def test_where_links_are_told_from_unlinked_pairs_auroc_decides() -> None:
+    counters = Counters()
+    selection = Selection(counters)
+    assert selection.add(ranks(1, 1), weights(1.0), separations=ranks(0.5, 0.6))
+    counters.step = 1
+    assert selection.add(ranks(9, 9), weights(2.0), separations=ranks(0.8, 0.9))  # lower MRR
+    assert counters.record_separations == [0.8, 0.9]
+    assert counters.record_mrr == counters.best_mrr == pytest.approx(1 / 9)
+    counters.step = 2
+    assert not selection.add(ranks(1, 1), weights(3.0), separations=ranks(0.1, 0.2))
+    assert (counters.best_step, counters.validations_since_record) == (1, 1)
+    assert selection.best_weights == weights(2.0)
+
+
 def test_the_latest_of_weights_that_cannot_be_distinguished_is_the_best_checkpoint() -> None:
     counters = Counters()
     selection = Selection(counters)

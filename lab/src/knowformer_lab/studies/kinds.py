@@ -9,7 +9,8 @@ from jaxtyping import Int
 from torch import Tensor
 
 from knowformer.data.dataset import Split
-from knowformer.evaluation.evaluate import evaluate, predict_links, rank_split
+from knowformer.evaluation.evaluate import evaluate, rank_split
+from knowformer.evaluation.link_prediction import predict_links
 from knowformer.evaluation.metrics import rank_metrics
 from knowformer.evaluation.report import EvaluationReport
 from knowformer.explanation.find.evidence_graph import EvidenceGraph
@@ -57,7 +58,7 @@ def report_validation(
         return Measured()
     seed = reasoner.config.seed
     scorer = Scorer(reasoner.model, valid.graph, seed=seed, threads=reasoner.config.threads)
-    return Measured(study=predict_links(scorer, valid, seed))
+    return Measured(study=predict_links(scorer, valid, seed=seed))
 
 
 def study_selection(experiment: Experiment, run: TrainedRun, progress: Progress | None) -> Measured:

@@ -6,6 +6,7 @@ facts across partitions are left out until the next epoch.
 """
 
 from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,9 @@ from knowformer.graph.partition import cut_into_regions, facts_among
 from knowformer.queries.known_answers import KnownAnswers
 from knowformer.queries.query import QueryBatch
 from knowformer.training.sampling.batches import Targets, TrainingBatches
+from knowformer.training.sampling.pairs import PairBatches
+
+Asked = Targets | Literal["pairs"]
 
 
 class TrainingGraph:
@@ -30,7 +34,7 @@ class TrainingGraph:
         entity_keys: npt.NDArray[np.uint64],
         facts: Int[Tensor, "N 3"],
         *,
-        targets: Targets,
+        targets: Asked,
         batch_size: int,
     ) -> None:
         self.adjacency = adjacency
@@ -39,8 +43,18 @@ class TrainingGraph:
         self.known = KnownAnswers(
             facts, num_entities=adjacency.num_entities, num_relations=num_relations
         )
-        self.batches = TrainingBatches(
-            facts, num_relations=num_relations, batch_size=batch_size, targets=targets
+        self.batches = (
+            PairBatches(
+                facts,
+                self.known,
+                num_entities=adjacency.num_entities,
+                num_relations=num_relations,
+                batch_size=batch_size,
+            )
+            if targets == "pairs"
+            else TrainingBatches(
+                facts, num_relations=num_relations, batch_size=batch_size, targets=targets
+            )
         )
 
 
@@ -48,18 +62,18 @@ class TrainingEpochs:
     """Iterates over the training facts, one epoch at a time."""
 
     def __init__(
-        self, split: Split, *, targets: Targets, batch_size: int, partition_size: int | None
+        self, split: Split, *, targets: Asked, batch_size: int, partition_size: int | None
     ) -> None:
         """Indexes the whole graph.
 
         Args:
             split: the training split.
-            targets: which answers a query asks for.
+            targets: which answers a query asks for; or pairs, which it is asked to tell apart.
             batch_size: queries per batch.
             partition_size: entities per partition; None for the whole graph.
         """
         self._split = split
-        self._targets: Targets = targets
+        self._targets: Asked = targets
         self._batch_size = batch_size
         self._partition_size = partition_size
         self.whole = TrainingGraph(

@@ -13,6 +13,7 @@ from bench import RING, TINY, Bench, WriteExperiment
 from knowformer import reasoner
 from knowformer.data.dataset import Split
 from knowformer.errors import KnowformerError
+from knowformer.evaluation import evaluate as evaluation
 from knowformer.evaluation import link_prediction
 from knowformer.scoring.scorer import Scorer
 from knowformer.storage.tensor_files import read_tensors

@@ -2,6 +2,7 @@
 
     KnowformerError                     exit code 1: our fault
     |-- NonFiniteLossError              a training step gave NaN or infinity
+    |-- ProcessLostError                one of several processes that train together is gone
     `-- UserError                       exit code 2: the input is at fault
         |-- DataError                   a graph file or data set is not as expected
         |   `-- DownloadError           a catalogue file could not be fetched or verified
@@ -61,6 +62,17 @@ class NonFiniteLossError(KnowformerError):
             f"Expected {found} at step {step} on {batch}; the weights before this step are kept. "
             "A smaller training.learning_rate or a smaller "
             "training.gradient_clip usually helps."
+        )
+
+
+class ProcessLostError(KnowformerError):
+    """One of several processes that train together has ended without a word."""
+
+    def __init__(self, *, number: int, size: int, who: str) -> None:
+        named = f"rank {number}" + (f" ({who})" if who else "")
+        super().__init__(
+            f"Expected {size} processes to the end of training, but {named} is gone. The run is "
+            "kept up to its last checkpoint; go on with `resume=True`, on any number of processes."
         )
 
 

@@ -12,8 +12,7 @@ from knowformer.calibration.calibrate import calibrate_model
 from knowformer.calibration.calibration import Calibration
 from knowformer.calibration.relation_fit import num_relation_questions
 from knowformer.calibration.sample import MIN_QUERIES, num_questions
-from knowformer.data.dataset import Dataset, GraphSource, TrainingSplits
-from knowformer.data.holdout import hold_out
+from knowformer.data.dataset import Dataset, GraphSource
 from knowformer.data.loading import catalogue_name, load_dataset
 from knowformer.errors import BundleError, ConfigError, DataError
 from knowformer.evaluation.baselines.comparison import compare
@@ -43,6 +42,7 @@ from knowformer.runs.folder import (
     start_run,
     update_metrics,
 )
+from knowformer.runs.following import follow_run, send_result, send_run
 from knowformer.runs.shipped import SHIPPED, SHIPPED_FOLDER
 from knowformer.storage.atomic_files import remove_partial_files
 from knowformer.training.budget import Budget
@@ -50,6 +50,7 @@ from knowformer.training.checkpoint import read_counters
 from knowformer.training.clock import Clock
 from knowformer.training.config import RunConfig
 from knowformer.training.defaults import complete
+from knowformer.training.distributed import join
 from knowformer.training.events import Event, OnEvent, ValidationEvent, read_events, work_event
 from knowformer.training.loop import OnValidation, Trainer
 from knowformer.training.plan import check_memory
@@ -60,6 +61,7 @@ from knowformer.training.settings_file import (
     recommended_settings,
 )
 from knowformer.training.stopping import StopRequest
+from knowformer.training.validation import training_splits
 
 _logger = logging.getLogger(__name__)
 
@@ -101,27 +103,58 @@ def train(
     Returns:
         A reasoner with the weights of the best checkpoint.
     """
-    folder, stop = Path(out), StopRequest()
-    tell = _tell_all([on_event] if callable(on_event) else on_event or (), stop)
-    clock = clock or Clock()
-    tell(work_event("reading"))
-    resume = resume and holds_run(folder)
-    source = None if start_from is None else run_to_start_from(start_from)
-    if settings is not None:
-        if config is not None:
-            raise ConfigError("Expected `settings` or `config`, got both. Leave one of them out.")
-        stored = load_config(folder).model_dump(mode="json") if resume else None
-        defaults = stored or starting_settings(graph, source)
-        config = build_config(defaults=defaults, settings=settings)
-    started = None if resume else _start(folder, graph, config, source)
-    with sole_trainer(folder):
-        config, dataset = started or _go_on(folder, graph, config)
-        run = _Run(folder, dataset, config, clock, stop, tell)
-        model, budget = run.train(resume=resume, calibrate=calibrate, on_validation=on_validation)
-        calibration = run.calibrate(model, budget) if calibrate else load_calibration(folder)
-        run.tell_end()
-    bundle = Bundle(folder, config, dataset, model.eval(), config.training.link, calibration)
-    return Reasoner.from_pretrained(bundle, threads=config.threads)
+    followed = follow()
+    if followed is not None:
+        return followed
+    with join().leading():
+        folder, stop = Path(out), StopRequest()
+        tell = _tell_all([on_event] if callable(on_event) else on_event or (), stop)
+        clock = clock or Clock()
+        tell(work_event("reading"))
+        resume = resume and holds_run(folder)
+        source = None if start_from is None else run_to_start_from(start_from)
+        if settings is not None:
+            config = _composed(folder, graph, settings, config, source, resume=resume)
+        started = None if resume else _start(folder, graph, config, source)
+        with sole_trainer(folder):
+            config, dataset = started or _go_on(folder, graph, config)
+            run = _Run(folder, dataset, config, clock, stop, tell)
+            model, budget = run.train(
+                resume=resume, calibrate=calibrate, on_validation=on_validation
+            )
+            calibration = run.calibrate(model, budget) if calibrate else load_calibration(folder)
+            run.tell_end()
+            send_result(join(), folder)
+        bundle = Bundle(folder, config, dataset, model.eval(), config.training.link, calibration)
+        return Reasoner.from_pretrained(bundle, threads=config.threads)
+
+
+def follow() -> Reasoner | None:
+    """Takes part in a training that another process leads, if torchrun started this one for that.
+
+    Returns:
+        A reasoner with the weights of the best checkpoint; None: this process leads, or is alone.
+    """
+    bundle = join().follow(follow_run)
+    if bundle is None:
+        return None
+    return Reasoner.from_pretrained(bundle, threads=bundle.config.threads)
+
+
+def _composed(
+    folder: Path,
+    graph: GraphSource | None,
+    settings: Mapping[str, Any],
+    config: RunConfig | None,
+    source: Path | None,
+    *,
+    resume: bool,
+) -> RunConfig:
+    """Returns all settings: those named, and the others as recommended or as the run has them."""
+    if config is not None:
+        raise ConfigError("Expected `settings` or `config`, got both. Leave one of them out.")
+    stored = load_config(folder).model_dump(mode="json") if resume else None
+    return build_config(defaults=stored or starting_settings(graph, source), settings=settings)
 
 
 def run_to_start_from(run: str | Path) -> Path:
@@ -225,7 +258,11 @@ class _Run:
 
         self.tell(work_event("preparing"))
         valid = self.dataset.for_training().valid
-        questions = num_questions(valid) + num_relation_questions(valid)
+        questions = num_questions(valid) + num_relation_questions(valid) if calibrate else 0
+        has_checkpoint = resume and (folder / CHECKPOINT_FILE).exists()
+        plan = not has_checkpoint and self.tell is not _tell_nobody
+        processes = join()
+        send_run(processes, folder, resume=has_checkpoint, plan=plan, questions_after=questions)
         trainer = Trainer(
             training_splits(self.dataset, config),
             config,
@@ -235,11 +272,11 @@ class _Run:
             on_validated=on_validation and self.stop.heed(on_validation),
             stop=self.stop,
             clock=self.clock,
-            questions_after=questions if calibrate else 0,
+            questions_after=questions,
             weights=load_initial_weights(folder, config, self.dataset.relations),
+            processes=processes,
         )
-        has_checkpoint = resume and (folder / CHECKPOINT_FILE).exists()
-        if not has_checkpoint and self.tell is not _tell_nobody:
+        if plan:
             self.tell(trainer.plan().event())
         trainer.prepare(resume=has_checkpoint)
         self._tell_start(trainer.counters.step)
@@ -339,16 +376,6 @@ def _compared(trainer: Trainer, ranks: dict[Baseline, Ranks]) -> dict[str, Any]:
     asks_head = is_inverse(directed[:, 1], num_relations)
     reports = compare(torch.tensor(reciprocal, dtype=torch.double), ranks, asks_head)
     return {name: report.model_dump() for name, report in reports.items()}
-
-
-def training_splits(dataset: Dataset, config: RunConfig) -> TrainingSplits:
-    """Returns the facts that a run trains and validates on, with its validation holdout."""
-    return hold_out(
-        dataset.for_training(),
-        entities=config.training.validation_region,
-        relations=config.training.validation_relations,
-        seed=config.seed,
-    )
 
 
 def _draw_curve(folder: Path, *, title: str) -> None:

@@ -1,7 +1,7 @@
 """Evaluate a split: rank every fact in both directions and return a report."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -33,12 +33,16 @@ from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.model.knowformer import KnowFormer
 from knowformer.queries.batches import evaluation_batches
 from knowformer.queries.known_answers import KnownAnswers
+from knowformer.queries.query import QueryBatch
 from knowformer.scoring.link import LinkFunction
 from knowformer.scoring.scorer import Scorer
 from knowformer.seeding import generator
 from knowformer.system.workers import torch_on_one_core
 
 Progress = Callable[[int, int], None]
+MapInOrder = Callable[
+    [Callable[[Any], Sequence[Tensor]], Sequence[Any]], Iterable[Sequence[Tensor]]
+]
 
 BATCH_SIZE = 128  # queries scored between two reports of progress
 
@@ -50,8 +54,16 @@ def rank_split(
     *,
     batch_size: int = BATCH_SIZE,
     progress: Progress | None = None,
+    imap: MapInOrder = map,
 ) -> tuple[Ranks, Int[Tensor, "F 3"], int]:
     """Ranks every fact of a split in both directions.
+
+    Args:
+        scorer: scores the queries.
+        split: gives the facts, their graph and the filter.
+        batch_size: queries scored between two reports of progress.
+        progress: called with facts done and facts in all.
+        imap: goes through the batches, and may share them out.
 
     Returns:
         Ranks, the directed facts that they belong to (inverse relations ask for heads), and the
@@ -65,15 +77,21 @@ def rank_split(
     pessimistic = torch.zeros_like(optimistic)
     is_seen = torch.zeros(len(directed), dtype=torch.bool)
     of_answers = torch.zeros_like(optimistic)
-    num_queries = done = 0
-    for batch, positions in evaluation_batches(directed, num_relations, batch_size):
+
+    def rank_batch(numbered: tuple[QueryBatch, Tensor]) -> Sequence[Tensor]:
+        batch, _ = numbered
         scores = scorer.score(batch.heads, batch.relations, outside=True)
         answers = known.lookup(batch.heads, batch.relations)
         ranks = filtered_ranks(scores, answers, batch.rows, batch.tails)
-        optimistic[positions], pessimistic[positions] = ranks.optimistic, ranks.pessimistic
-        is_seen[positions] = ranks.is_seen
-        if ranks.scores is not None:
-            of_answers[positions] = ranks.scores.double()
+        found = [ranks.optimistic, ranks.pessimistic, ranks.is_seen]
+        return found if ranks.scores is None else [*found, ranks.scores.double()]
+
+    batches = list(evaluation_batches(directed, num_relations, batch_size))
+    num_queries = done = 0
+    wanted = (optimistic, pessimistic, is_seen, of_answers)
+    for (batch, positions), found in zip(batches, imap(rank_batch, batches), strict=True):
+        for whole, part in zip(wanted, found, strict=False):  # scores may not be there
+            whole[positions] = part
         num_queries += len(batch)
         done += len(positions)
         if progress is not None:

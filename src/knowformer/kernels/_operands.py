@@ -227,11 +227,15 @@ class QueryView:
         It has neither entities nor edges of the others.
         """
         offsets = self.offsets[first : last + 1] - self.offsets[first]
-        start = int(self.starts[first])
-        end = int(self.starts[last - 1] + offsets[-1] - offsets[-2])
-        edges = self.edges.subgraph(start, end - start)
-        starts = self.starts[first:last] - start
-        return QueryView(edges, offsets, starts, self.heads[first:last]), slice(start, end)
+        entities = self.entities_apart(first, last)
+        edges = self.edges.subgraph(entities.start, entities.stop - entities.start)
+        starts = self.starts[first:last] - entities.start
+        return QueryView(edges, offsets, starts, self.heads[first:last]), entities
+
+    def entities_apart(self, first: int, last: int) -> slice:
+        """Returns the entities of queries ``first`` to ``last``, which are apart."""
+        length = self.offsets[last] - self.offsets[last - 1]
+        return slice(int(self.starts[first]), int(self.starts[last - 1] + length))
 
     def select(self, queries: Int64[Tensor, " b"]) -> "QueryView":
         """Returns the view of some queries, by their numbers; the edges stay as they are."""

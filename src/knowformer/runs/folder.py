@@ -55,7 +55,11 @@ from knowformer.training.events import kept_lines
 from knowformer.training.settings_file import parse_config, parse_toml, to_toml
 
 __all__ = [
+    "CALIBRATION_FILE",
     "CHECKPOINT_FILE",
+    "CONFIG_FILE",
+    "INITIAL_FILE",
+    "WEIGHTS_FILE",
     "Bundle",
     "InitialWeights",
     "check_resumable",
@@ -81,6 +85,9 @@ _logger = logging.getLogger(__name__)
 
 LOCK_FILE = ".training.lock"
 CHECKPOINT_FILE = "checkpoint.safetensors"
+CONFIG_FILE = "config.toml"
+WEIGHTS_FILE = "model.safetensors"
+CALIBRATION_FILE = "calibration.json"
 INITIAL_FILE = "initial.safetensors"
 ENVIRONMENT_FILE = "environment.json"
 LINK = "link_function"  # in the metadata of model.safetensors
@@ -120,7 +127,7 @@ class InitialWeights:
 def holds_run(folder: Path) -> bool:
     """Returns True when the folder already holds a run, finished or not."""
     try:
-        return (folder / "config.toml").exists()
+        return (folder / CONFIG_FILE).exists()
     except OSError as error:  # forbidden, or a name that cannot be
         raise StorageError(
             f"Expected a folder that can be used at {folder}, got '{error.strerror}'. Choose "
@@ -178,7 +185,7 @@ def save_config(folder: Path, config: RunConfig) -> None:
     """Writes a run's settings."""
     settings = to_toml(config)
     number = _num_settings(tomllib.loads(settings))
-    write_text(folder / "config.toml", f"# {number} settings\n{settings}")
+    write_text(folder / CONFIG_FILE, f"# {number} settings\n{settings}")
 
 
 def load_initial_weights(
@@ -211,12 +218,12 @@ def _all_or_nothing(folder: Path) -> Generator[None]:
 
 def save_weights(folder: Path, model: KnowFormer, *, link: LinkFunction) -> None:
     """Writes the weights atomically, with the link function that they were trained for."""
-    write_tensors(folder / "model.safetensors", model.state_dict(), {LINK: link})
+    write_tensors(folder / WEIGHTS_FILE, model.state_dict(), {LINK: link})
 
 
 def load_config(folder: Path) -> RunConfig:
     """Loads a run's settings."""
-    path = folder / "config.toml"
+    path = folder / CONFIG_FILE
     text = read_text(path)
     settings = parse_toml(text, where=f"a TOML file at {path}")
     config = parse_config(settings, where=str(path))
@@ -248,7 +255,7 @@ def load_bundle(folder: Path) -> Bundle:
     """
     config = load_config(folder)
     dataset = load_run_dataset(folder)
-    path = folder / "model.safetensors"
+    path = folder / WEIGHTS_FILE
     if not path.exists():
         raise BundleError(
             f"Expected {path.name} in {folder}, found none. Training writes it after its first "
@@ -274,7 +281,7 @@ def check_resumable(folder: Path) -> None:
         BundleError: a file is damaged, or no file.
     """
     read_metrics(folder)
-    checkpoint, weights = folder / CHECKPOINT_FILE, folder / "model.safetensors"
+    checkpoint, weights = folder / CHECKPOINT_FILE, folder / WEIGHTS_FILE
     if os.path.lexists(checkpoint):
         kept_lines(folder / "events.jsonl", read_counters(checkpoint).event_bytes)
     if os.path.lexists(weights):
@@ -302,7 +309,7 @@ def read_environment(folder: Path) -> dict[str, Any]:
 def save_calibration(folder: Path, calibration: Calibration) -> Calibration:
     """Writes a calibration, tied to the weights that it was fitted for."""
     tied = calibration.model_copy(update={"weights_sha256": weights_sha256(folder)})
-    write_json(folder / "calibration.json", tied.model_dump(mode="json", by_alias=True))
+    write_json(folder / CALIBRATION_FILE, tied.model_dump(mode="json", by_alias=True))
     return tied
 
 
@@ -312,7 +319,7 @@ def load_calibration(folder: Path) -> Calibration | None:
     Raises:
         BundleError: the file is damaged.
     """
-    path = folder / "calibration.json"
+    path = folder / CALIBRATION_FILE
     if not path.exists():
         return None
     again = f"fit it again: `Reasoner.from_pretrained('{folder}').calibrate()`."
@@ -335,7 +342,7 @@ def load_calibration(folder: Path) -> Calibration | None:
 
 def weights_sha256(folder: Path) -> str:
     """Returns the checksum of a run's weights."""
-    path = folder / "model.safetensors"
+    path = folder / WEIGHTS_FILE
     try:
         with open_plain(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -71,11 +71,14 @@ def _is_main() -> bool:
 
 
 @contextmanager
-def delayed_interrupt() -> Generator[Callable[[], bool]]:
+def delayed_interrupt(*others: signal.Signals) -> Generator[Callable[[], bool]]:
     """Yields a function that tells whether Ctrl-C was pressed; pressed again, it stops at once.
 
     In another thread than the main one, or where the host has a handler of its own, Ctrl-C does
     what it always does.
+
+    Args:
+        others: signals besides that of Ctrl-C to take in the same way.
     """
     before = signal.getsignal(signal.SIGINT)
     if not _is_main() or before not in (signal.default_int_handler, _end):
@@ -90,8 +93,9 @@ def delayed_interrupt() -> Generator[Callable[[], bool]]:
             before(number, frame)
         _logger.info("Stopping after this step, so that it is kept; Ctrl-C again stops at once.")
 
-    signal.signal(signal.SIGINT, take)
+    replaced = {number: signal.signal(number, take) for number in (signal.SIGINT, *others)}
     try:
         yield lambda: times > 0
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in replaced.items():
+            signal.signal(number, handler)

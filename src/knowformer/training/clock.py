@@ -23,3 +23,9 @@ class Clock:
     def elapsed(self) -> float:
         """Returns the seconds so far."""
         return self._now() - self._start
+
+    def tick(self) -> None:
+        """Lets a clock that several processes share show the time; this one always does."""
+
+    def release(self) -> None:
+        """Ends the sharing of such a clock."""

@@ -1,10 +1,10 @@
-"""Gradients of a batch, micro-batch by micro-batch, on several threads.
+"""Gradients of a batch, micro-batch by micro-batch, on several threads and processes.
 
 What micro-batches have in common is made once for the batch and differentiated once: packed
 weights, relation vectors (their weights are most of a model's), and, where queries share a graph,
 the first layer's query stream of each distinct query. Micro-batches see it as leaves. Their
 gradients are summed in the order of the micro-batches, whichever ended first, so the bits are the
-same for any number of threads. The derivation is in docs/concepts/gradients.md.
+same for any number of threads, and of processes. The derivation is in docs/concepts/gradients.md.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ from knowformer.model.weights import (
     with_noise_inputs,
     with_tensors,
 )
-from knowformer.system.workers import Workers
+from knowformer.training.distributed import Pool
 
 Tree = TypeVar("Tree")
 
@@ -57,7 +57,7 @@ def accumulate_gradients(
     loss: MicroBatchLoss,
     *,
     size: int,
-    workers: Workers,
+    workers: Pool,
     relation_graph: RelationGraph | None = None,
     permutation: Int[Tensor, " R"] | None = None,
 ) -> float:
@@ -70,7 +70,7 @@ def accumulate_gradients(
         identity_noise: of the view's entities.
         loss: what a micro-batch adds to the loss.
         size: queries per micro-batch.
-        workers: the threads.
+        workers: the threads, of this process or of several.
         relation_graph: what the encoder reads; see ``KnowFormer.relation_graph``.
         permutation: of relations; see ``RelationEncoder``.
     """
@@ -91,7 +91,9 @@ def accumulate_gradients(
                            size, workers)
     )  # fmt: skip
 
-    def differentiate(first: int) -> tuple[float, Tensor, Sequence[Tensor], Sequence[Tensor]]:
+    num_vectors = len(tensors_in(vectors))
+
+    def differentiate(first: int) -> Sequence[Tensor]:
         last = min(first + size, len(view))
         chosen = _leaves(vectors, row_of_query[first:last])
         start, own = start_of.queries(first, last)
@@ -99,20 +101,19 @@ def accumulate_gradients(
             first // size, first, last, start.view, start.weights, chosen, start.states
         )
         value = loss(part)
-        of_vectors = tensors_in(chosen)
-        flat, grads = _gradients(value, of_weights, [*of_vectors, *own])
-        return value.item(), flat, grads[: len(of_vectors)], grads[len(of_vectors) :]
+        flat, grads = _gradients(value, of_weights, [*tensors_in(chosen), *own])
+        return [value.detach(), flat, *grads]
 
     total = torch.zeros(sum(tensor.numel() for tensor in of_weights), dtype=leaves[0].dtype)
     d_vectors = [torch.zeros_like(tensor) for tensor in tensors_in(vectors)]
     loss_value = 0.0
     firsts = range(0, len(view), size)
     for first, result in zip(firsts, workers.imap(differentiate, firsts), strict=True):
-        value, flat, of_vectors, own = result
-        loss_value += value
+        value, flat, *grads = result
+        loss_value += value.item()
         total += flat
-        _add_rows(d_vectors, row_of_query[first : first + size], of_vectors)
-        start_of.add(first, min(first + size, len(view)), own)
+        _add_rows(d_vectors, row_of_query[first : first + size], grads[:num_vectors])
+        start_of.add(first, min(first + size, len(view)), grads[num_vectors:])
     start_of.pull_back(total, d_vectors, of_weights)
     pieces = total.split([tensor.numel() for tensor in of_weights])
     found = [piece.view_as(tensor) for tensor, piece in zip(of_weights, pieces, strict=True)]
@@ -156,11 +157,9 @@ class _StartsApart:
         self._made = [tensor for tensor in noise_inputs if tensor is not None]
         # Entities of queries that were left out of the batch get no gradient.
         self._gradients = [torch.zeros_like(tensor) for tensor in self._made]
-        self._entities: dict[int, slice] = {}  # by a micro-batch's first query
 
     def queries(self, first: int, last: int) -> tuple[_Start, Sequence[Tensor]]:
         view, entities = self._view.queries_apart(first, last)
-        self._entities[first] = entities
         inputs = [
             None if tensor is None else tensor.detach()[entities].requires_grad_()
             for tensor in self._inputs
@@ -169,9 +168,9 @@ class _StartsApart:
         return start, [tensor for tensor in inputs if tensor is not None]
 
     def add(self, first: int, last: int, gradients: Sequence[Tensor]) -> None:
-        del last
+        entities = self._view.entities_apart(first, last)
         for whole, part in zip(self._gradients, gradients, strict=True):
-            whole[self._entities[first]] = part
+            whole[entities] = part
 
     def pull_back(self, total: Tensor, d_vectors: list[Tensor], of_weights: list[Tensor]) -> None:
         del total, d_vectors, of_weights  # noise leads to parameters alone
@@ -191,7 +190,7 @@ class _SharedStarts:
         relations: Int[Tensor, " B"],
         distinct_relations: Int[Tensor, " Q"],
         size: int,
-        workers: Workers,
+        workers: Pool,
     ) -> None:
         self._workers = workers
         self._weights = weights
@@ -207,14 +206,18 @@ class _SharedStarts:
             (start, min(start + size, len(self._rows))) for start in range(0, len(self._rows), size)
         ]
 
-        def begin(at: tuple[int, int]) -> tuple[Sequence[Tensor], Tensor]:
+        # Of the ranges that fall to this process, which finishes them as well.
+        self._begun: dict[int, tuple[Sequence[Tensor], Tensor]] = {}
+
+        def begin(number: int) -> Sequence[Tensor]:
+            at = self._ranges[number]
             chosen = _leaves(LayerVectors(vectors.query_key, ()), self._rows[slice(*at)])
             part = self._distinct.view.queries(*at)
             states = backend.stream(None, stream, query_key_vectors(layer, chosen), part)
-            return tensors_in(chosen), states
+            self._begun[number] = tensors_in(chosen), states
+            return [states.detach()]
 
-        self._begun = workers.map(begin, self._ranges)
-        self._states = torch.cat([states.detach() for _, states in self._begun])
+        self._states = torch.cat([s for (s,) in workers.imap(begin, range(len(self._ranges)))])
         self._d_states = torch.zeros_like(self._states)
 
     def queries(self, first: int, last: int) -> tuple[_Start, Sequence[Tensor]]:
@@ -236,14 +239,15 @@ class _SharedStarts:
             return
         bounds: list[int] = self._distinct.view.offsets.tolist()
 
-        def finish(number: int) -> tuple[Tensor, Sequence[Tensor]]:
+        def finish(number: int) -> Sequence[Tensor]:
             start, end = self._ranges[number]
             chosen, states = self._begun[number]
             above = self._d_states[bounds[start] : bounds[end]]
-            return _gradients(states, of_weights, chosen, above)
+            flat, grads = _gradients(states, of_weights, chosen, above)
+            return [flat, *grads]
 
-        results = self._workers.map(finish, range(len(self._ranges)))
-        for at, (flat, grads) in zip(self._ranges, results, strict=True):
+        results = self._workers.imap(finish, range(len(self._ranges)))
+        for at, (flat, *grads) in zip(self._ranges, results, strict=True):
             total += flat
             # The query stream's vectors of the first layer come first of all, if it has hops.
             _add_rows(d_vectors[: len(grads)], self._rows[slice(*at)], grads)

@@ -2,7 +2,7 @@
 
 Randomness at step n depends on (seed, n) alone, so a run that is killed and resumed ends with the
 same bits as one that was left alone (given the same settings and no time budget), on any number of
-threads.
+threads and processes. All processes go through this loop together; one of them writes files.
 """
 
 import logging
@@ -22,13 +22,13 @@ from knowformer.queries.query import QueryBatch
 from knowformer.scoring.scorer import Scorer
 from knowformer.seeding import generator
 from knowformer.system.environment import available_memory
-from knowformer.system.interrupts import delayed_interrupt
 from knowformer.system.workers import shared_workers, torch_on_one_core
 from knowformer.training.budget import Budget
 from knowformer.training.checkpoint import Counters, load_checkpoint, save_checkpoint
 from knowformer.training.clock import Clock
 from knowformer.training.config import RunConfig
 from knowformer.training.defaults import choose_batch_size
+from knowformer.training.distributed import Processes
 from knowformer.training.events import OnEvent, ValidationEvent, work_event
 from knowformer.training.optimizer import build_optimizer
 from knowformer.training.plan import FORWARD_COST, Plan, predicted_memory
@@ -65,6 +65,7 @@ class Trainer:
         clock: Clock | None = None,
         questions_after: int = 0,
         weights: Mapping[str, Tensor] | None = None,
+        processes: Processes | None = None,
     ) -> None:
         """Prepares a run.
 
@@ -80,6 +81,7 @@ class Trainer:
             clock: source of wall time; the budget in minutes counts from its start.
             questions_after: that will be scored after training, which the budget keeps time for.
             weights: to start from, instead of random ones.
+            processes: that train together; None: this one alone.
         """
         training, graph = config.training, splits.train.graph
         self.splits = splits
@@ -97,7 +99,8 @@ class Trainer:
             partition_size=training.region_size,
         )
         self.counters = Counters(steps_per_epoch=len(self.epochs))
-        self.clock = clock or Clock()
+        self._processes = processes or Processes()
+        self.clock = self._processes.clock(clock or Clock())
         self.budget = Budget(training.max_minutes, self.clock, questions_after=questions_after)
         self.schedule = Schedule(
             training,
@@ -108,9 +111,14 @@ class Trainer:
         )
         self.selection = Selection(self.counters)
         self._optimizer = build_optimizer(self.model, training)
-        self._workers = shared_workers(config.threads)
+        self._threads = self._processes.threads(config.threads)
+        self._workers = shared_workers(self._threads)
         self._step = TrainingStep(
-            self.model, self._optimizer, config, self._workers, batch_size=self.batch_size
+            self.model,
+            self._optimizer,
+            config,
+            self._processes.sharing(self._workers),
+            batch_size=self.batch_size,
         )
         self.valid = sample_validation(splits.valid, config)
         """The facts that select weights."""
@@ -128,6 +136,7 @@ class Trainer:
         if resume:
             self._restore()
         self.clock.add(self.counters.elapsed_seconds)
+        self.clock.tick()
         self._saved_at = self.clock.elapsed()
         self._choose_validation_facts()
         self._is_prepared = True
@@ -145,19 +154,20 @@ class Trainer:
         if not self._is_prepared:
             self.prepare(resume=resume)
         counters = self.counters
+        self.clock.tick()
         if counters.step == counters.part_step:
             counters.part_seconds = self.clock.elapsed()  # schedules begin with the first step
         recorder = Recorder(
             self._folder / "events.jsonl", counters, self.clock, on_event=self._on_event
         )
         steps = self.schedule.steps(self.epochs, self._see_ahead, seed=self.config.seed)
-        with delayed_interrupt() as is_interrupted:
+        with self._processes.interrupts() as is_interrupted:
             for seen in steps:
                 self._take_step(seen, recorder)
-                if is_interrupted():
+                if self._processes.agree(is_interrupted()):
                     self._save()
                     raise KeyboardInterrupt
-                if self._stop.reason is not None:
+                if self._processes.agree(self._stop.reason is not None):
                     break
         if not counters.finished:
             if counters.validated_step != counters.step:
@@ -166,6 +176,7 @@ class Trainer:
             if counters.stopped is not None:
                 recorder.record_stop(counters.stopped, epoch=self.schedule.epoch)
             self._save()
+        self.clock.release()
         self.model.load_state_dict(self.selection.best_weights)
         return self.model
 
@@ -173,6 +184,7 @@ class Trainer:
         """Takes a step, and records, validates and saves when it is time to."""
         started = self.clock.elapsed()
         loss = self.step(seen)
+        self.clock.tick()
         self.budget.measured_step(self.clock.elapsed() - started)
         self.schedule.advance()
         recorder.add_step(loss, len(seen.batch))
@@ -225,6 +237,7 @@ class Trainer:
             for _ in range(2):  # the first one compiles
                 started = self.clock.elapsed()
                 _, num_queries = self._rank(few)
+                self.clock.tick()
                 self.budget.measured_queries(self.clock.elapsed() - started, num_queries)
             if counters.validated_step < 0:  # later ones are compared with the first, fact by fact
                 counters.num_valid_facts = self.budget.affordable_facts(len(self.valid.facts))
@@ -247,12 +260,14 @@ class Trainer:
             if self._on_event is not None:
                 self._on_event(work_event("validating", done, total))
 
-        ranks, _, num_queries = rank_split(self._scorer(split), split, progress=tell)
+        imap = self._processes.in_turn.imap
+        ranks, _, num_queries = rank_split(self._scorer(split), split, progress=tell, imap=imap)
         return ranks.realistic, num_queries
 
     def _scorer(self, split: Split) -> Scorer:
-        config = self.config
-        return Scorer(self._step.ema, split.graph, seed=config.seed, threads=config.threads)
+        return Scorer(
+            self._step.ema, split.graph, seed=self.config.seed, threads=self._threads
+        )
 
     def _separate(self, split: Split) -> Float[Tensor, " F"] | None:
         """Returns how far facts score above unlinked pairs, in a run that learns to."""
@@ -264,8 +279,10 @@ class Trainer:
     def _validate(self, recorder: Recorder) -> None:
         """Ranks the validation facts and selects the best checkpoint."""
         model, started = self._step.ema, self.clock.elapsed()
+        self._processes.check_same(model.state_dict())
         ranks, num_queries = self._rank(self.valid)
         of_links = self._separate(self.valid)
+        self.clock.tick()
         self.budget.measured_validation(self.clock.elapsed() - started, num_queries)
         is_best = self.selection.add(ranks, model.state_dict(), separations=of_links)
         event = recorder.record_validation(
@@ -289,7 +306,9 @@ class Trainer:
         if self._step.ema is not self.model:
             others["average"] = self._step.ema.state_dict()
         path, started = self._folder / "checkpoint.safetensors", self.clock.elapsed()
-        save_checkpoint(path, self.model, self._optimizer, others, self.counters)
+        save = self._processes.by_leader(save_checkpoint)
+        save(path, self.model, self._optimizer, others, self.counters)
+        self.clock.tick()
         self._saved_at = self.clock.elapsed()
         self.budget.measured_saving(self._saved_at - started)
 

@@ -15,8 +15,8 @@ from knowformer.model.run import run
 from knowformer.queries.query import QueryBatch
 from knowformer.queries.scores import Scores
 from knowformer.seeding import derive_seed, generator
-from knowformer.system.workers import Workers
 from knowformer.training.config import RunConfig
+from knowformer.training.distributed import Pool
 from knowformer.training.gradients import MicroBatch, MicroBatchLoss, accumulate_gradients
 from knowformer.training.losses import binary_loss, cross_entropy_loss, pair_loss
 from knowformer.training.optimizer import Adam, learning_rate
@@ -38,7 +38,7 @@ class TrainingStep:
         model: KnowFormer,
         optimizer: Adam,
         config: RunConfig,
-        workers: Workers,
+        workers: Pool,
         *,
         batch_size: int,
     ) -> None:
@@ -48,7 +48,7 @@ class TrainingStep:
             model: the model to train.
             optimizer: of its parameters; its learning rate is set at each step.
             config: the run's settings.
-            workers: the threads that share a batch.
+            workers: the threads that share a batch, of this process or of several.
             batch_size: queries of a full batch, which decide the size of micro-batches.
         """
         self.model = model

@@ -1,9 +1,19 @@
 """Validation in training: which facts select weights, and why their MRR is not that of a report."""
 
-from knowformer.data.dataset import Dataset, Split
-from knowformer.data.holdout import sample_facts
+from knowformer.data.dataset import Dataset, Split, TrainingSplits
+from knowformer.data.holdout import hold_out, sample_facts
 from knowformer.seeding import generator
 from knowformer.training.config import RunConfig
+
+
+def training_splits(dataset: Dataset, config: RunConfig) -> TrainingSplits:
+    """Returns the facts that a run trains and validates on, with its validation holdout."""
+    return hold_out(
+        dataset.for_training(),
+        entities=config.training.validation_region,
+        relations=config.training.validation_relations,
+        seed=config.seed,
+    )
 
 
 def sample_validation(split: Split, config: RunConfig, *, limit: int | None = None) -> Split:

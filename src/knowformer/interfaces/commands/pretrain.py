@@ -61,10 +61,13 @@ def command(
     if not graphs and not resume:
         raise typer.BadParameter("needed, unless --resume names a run", param_hint="GRAPH")
     from knowformer.interfaces.progress import TrainingDisplay
+    from knowformer.pipeline import follow
     from knowformer.pretraining import pretrain, starting_settings
     from knowformer.system.interrupts import farewell
     from knowformer.training.settings_file import build_config
 
+    if follow() is not None:
+        return  # the process that leads says how it went
     named = {
         "training.max_minutes": max_minutes,
         "training.max_epochs": max_epochs,

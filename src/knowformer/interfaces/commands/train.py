@@ -173,11 +173,13 @@ def command(
             "of them at most."
         )
     from knowformer.interfaces.progress import TrainingDisplay
-    from knowformer.pipeline import starting_settings, train
+    from knowformer.pipeline import follow, starting_settings, train
     from knowformer.runs.folder import holds_run
     from knowformer.system.interrupts import farewell
     from knowformer.tracking import TRACKERS
 
+    if follow() is not None:
+        return  # the process that leads says how it went
     trackers = [TRACKERS[name]() for name in dict.fromkeys(track or [])]
     if resume and run is None and holds_run(Path(str(graph))):
         graph, run = None, Path(str(graph))

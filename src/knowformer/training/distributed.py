@@ -12,6 +12,7 @@ import hashlib
 import logging
 import os
 import signal
+import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
@@ -169,7 +170,7 @@ class _Together(Processes):
     def interrupts(self) -> AbstractContextManager[Callable[[], bool]]:
         # torchrun ends processes by SIGTERM, when it is ended itself or when one of them died; then
         # the others find out which, and say so.
-        return delayed_interrupt(signal.SIGINT, signal.SIGTERM)
+        return delayed_interrupt(signal.SIGTERM)
 
     def send_files(self, paths: Iterable[Path], told: Iterable[int] = ()) -> None:
         there = [path for path in paths if path.exists()]
@@ -220,6 +221,12 @@ class _Together(Processes):
 
     @contextmanager
     def leading(self) -> Generator[None]:
+        def end(*_: Any) -> None:
+            self._peers.probe()  # torchrun ends all processes when one has died: which?
+            raise SystemExit(128 + signal.SIGTERM)
+
+        is_main = threading.current_thread() is threading.main_thread()
+        before = signal.signal(signal.SIGTERM, end) if is_main else None
         try:
             yield
         except ProcessLostError:
@@ -227,6 +234,9 @@ class _Together(Processes):
         except BaseException:
             self._peers.leave()
             raise
+        finally:
+            if is_main:
+                signal.signal(signal.SIGTERM, before)
 
 
 class _SharedPool:

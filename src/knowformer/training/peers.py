@@ -19,6 +19,7 @@ from torch import Tensor
 from knowformer.errors import ProcessLostError
 
 ALIGNMENT = 8  # bytes, so that every tensor of a message can be seen in place
+PROBE = 1  # tag of messages that nobody takes
 LEFT = "left"  # in the place of whose loss it was: a process that has said itself why it leaves
 
 
@@ -83,6 +84,16 @@ class Peers:
             else:
                 under_way.append(sending)
         self._sending = under_way
+
+    def probe(self) -> None:
+        """Looks whether all others are there, without a word to them.
+
+        Raises:
+            ProcessLostError: one is gone.
+        """
+        for other in self._others:
+            with self._blaming(other):
+                self._group.isend(torch.zeros(1), other, tag=PROBE)
 
     def leave(self, reason: str = LEFT) -> None:
         """Writes down that this process leaves; once, as later reasons follow from the first."""

@@ -5,9 +5,9 @@
     python benchmarks/many_processes.py speed --pairs 5       # one process, torchrun with 1 and 2
     sudo python benchmarks/many_processes.py machines         # network namespaces, by root alone
 
-Everything is started as a user types it. ``machines`` gives each process a network namespace with an
-address of its own, behind one bridge, and a working folder of its own: nothing but messages goes
-from one to the other. The last line printed is JSON.
+Everything is started as a user types it. ``machines`` gives each process a network namespace with
+an address of its own, behind one bridge, and a working folder of its own: nothing but messages
+goes from one to the other. The last line printed is JSON.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -92,7 +92,7 @@ def workers_of(launcher: int) -> dict[int, int]:
 
 def killed(graph: str, folder: Path, times: int) -> dict[str, Any]:
     """Kills one process of a run at random moments, resumes it on another number of them."""
-    settings = SHORT | {"training.max_epochs": 6}
+    settings = SHORT | {"training.max_epochs": 40}
     quiet, run, kills = folder / "undisturbed", folder / "killed", list[dict[str, Any]]()
     started = time.monotonic()
     subprocess.run(train(graph, quiet, settings), check=True)
@@ -146,7 +146,7 @@ def speed(graph: str, folder: Path, pairs: int, epochs: float, width: int) -> di
 
 
 @contextmanager
-def namespaces(number: int) -> Iterator[list[str]]:
+def namespaces(number: int) -> Generator[list[str]]:
     """Makes network namespaces with an address each, behind one bridge; removes them afterwards."""
 
     def ip(*words: str) -> None:
@@ -181,7 +181,8 @@ def machines(graph: str, folder: Path, number: int) -> dict[str, Any]:
         for each, name in enumerate(names):
             home = folder / name
             home.mkdir()
-            host = ("--local-addr", f"10.77.0.{each + 1}")
+            # Names of machines are not known here: the first one is told that it is the first.
+            host = ("--local-addr", f"10.77.0.{each + 1}", f"--rdzv-conf=is_host={each == 0}")
             launcher = torchrun(1, *meeting, *where, *host)
             command = ["ip", "netns", "exec", name, *train(graph, Path("run"), SHORT, launcher)]
             variables = os.environ | {"GLOO_SOCKET_IFNAME": "kfnet"}

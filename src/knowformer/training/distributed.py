@@ -9,6 +9,7 @@ The others follow: they get a copy of what they need, whatever machine they are 
 """
 
 import hashlib
+import importlib
 import logging
 import os
 import signal
@@ -18,13 +19,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor
 
-from knowformer import __version__
 from knowformer.errors import ConfigError, KnowformerError, NonFiniteLossError, ProcessLostError
 from knowformer.system.interrupts import delayed_interrupt
 from knowformer.system.workers import available_cores
@@ -34,12 +35,13 @@ from knowformer.training.peers import Peers
 TIMEOUT = timedelta(hours=2)  # the leader reads a graph, or calibrates, while the others wait
 CHUNK = 2**26  # bytes of a file that are sent at a time
 LEADER = 0
+PACKAGE = "knowformer"
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
 
-_logger = logging.getLogger("knowformer")
+_logger = logging.getLogger(PACKAGE)
 
 
 @runtime_checkable
@@ -78,7 +80,7 @@ class Processes:
         """Returns a clock that shows the same time to all processes: the leader's."""
         return clock
 
-    def agree(self, decision: bool) -> bool:  # noqa: FBT001 - its only argument
+    def agree(self, decision: bool) -> bool:
         """Returns the leader's decision."""
         return decision
 
@@ -110,7 +112,7 @@ class Processes:
 
     def follow(self, work: Callable[["Processes"], Result]) -> Result | None:
         """Does the work of a process that follows; None: this one leads."""
-        return None
+        del work
 
     @contextmanager
     def leading(self) -> Generator[None]:
@@ -136,7 +138,7 @@ class _Together(Processes):
     def clock(self, clock: Clock) -> Clock:
         return _LedClock(clock, self._agree_on)
 
-    def agree(self, decision: bool) -> bool:  # noqa: FBT001
+    def agree(self, decision: bool) -> bool:
         return bool(self._agree_on(float(decision)))
 
     def _agree_on(self, value: float) -> float:
@@ -174,7 +176,7 @@ class _Together(Processes):
 
     def send_files(self, paths: Iterable[Path], told: Iterable[int] = ()) -> None:
         there = [path for path in paths if path.exists()]
-        self._peers.send([_as_bytes(__version__), torch.tensor([len(there), *told])])
+        self._peers.send([_as_bytes(version(PACKAGE)), torch.tensor([len(there), *told])])
         for path in there:
             size = path.stat().st_size
             self._peers.send([_as_bytes(path.name), torch.tensor(size)])
@@ -185,11 +187,11 @@ class _Together(Processes):
         self._peers.finish_sending()
 
     def receive_files(self, folder: Path) -> list[int]:
-        version, told = self._peers.receive(LEADER)
-        if (theirs := _as_text(version)) != __version__:
+        sent, told = self._peers.receive(LEADER)
+        if (theirs := _as_text(sent)) != version(PACKAGE):
             raise ConfigError(
                 f"Expected knowformer {theirs} as on the machine of rank {LEADER}, found "
-                f"{__version__}. Install the same version on all machines."
+                f"{version(PACKAGE)}. Install the same version on all machines."
             )
         for _ in range(int(told[0])):
             name, size = self._peers.receive(LEADER)
@@ -310,15 +312,24 @@ def join() -> Processes:
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size <= 1:
         return Processes()
-    import torch.distributed as group
-
-    meet: Any = group.rendezvous("env://", timeout=TIMEOUT)
-    store, number, size = next(meet)
+    group: Any = importlib.import_module("torch.distributed")
+    store, number, size = next(group.rendezvous("env://", timeout=TIMEOUT))
     # After a restart by torchrun the store still has what those before have written.
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     store = group.PrefixStore(f"knowformer {attempt}", store)
     group.init_process_group("gloo", store=store, rank=number, world_size=size, timeout=TIMEOUT)
-    return _Together(Peers(group, store, number=number, size=size), number=number, size=size)
+    return processes_of(Peers(group, store, number=number, size=size), number=number, size=size)
+
+
+def processes_of(peers: Peers, *, number: int, size: int) -> Processes:
+    """Returns this process as one of several.
+
+    Args:
+        peers: the others.
+        number: of this process, from 0, which leads.
+        size: how many there are.
+    """
+    return _Together(peers, number=number, size=size)
 
 
 def _do_nothing(*_: Any, **__: Any) -> None:

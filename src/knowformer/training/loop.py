@@ -265,9 +265,7 @@ class Trainer:
         return ranks.realistic, num_queries
 
     def _scorer(self, split: Split) -> Scorer:
-        return Scorer(
-            self._step.ema, split.graph, seed=self.config.seed, threads=self._threads
-        )
+        return Scorer(self._step.ema, split.graph, seed=self.config.seed, threads=self._threads)
 
     def _separate(self, split: Split) -> Float[Tensor, " F"] | None:
         """Returns how far facts score above unlinked pairs, in a run that learns to."""

@@ -1,8 +1,10 @@
-"""Several processes as threads of this one, each with a gloo group of its own; the messages are real.
+"""Several processes as threads of this one, each with a gloo group of its own.
 
-``tests/integration/test_torchrun.py`` starts processes.
+The messages are real. ``tests/integration/test_torchrun.py`` starts processes.
 """
 
+import importlib
+import logging
 import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +16,6 @@ from typing import Any, TypeVar
 import pytest
 import torch
 from torch import Tensor
-from torch.distributed import HashStore, PrefixStore, ProcessGroupGloo
 
 from knowformer.data.dataset import Dataset
 from knowformer.errors import ConfigError, DataError, NonFiniteLossError, ProcessLostError
@@ -22,12 +23,13 @@ from knowformer.system.workers import shared_workers
 from knowformer.training import distributed
 from knowformer.training.clock import Clock
 from knowformer.training.config import RunConfig
-from knowformer.training.distributed import Processes, _Together, join
+from knowformer.training.distributed import Processes, join, processes_of
 from knowformer.training.loop import Trainer
 from knowformer.training.peers import Peers
 from knowformer.training.settings_file import parse_config
 
 Result = TypeVar("Result")
+gloo: Any = importlib.import_module("torch.distributed")
 TIMEOUT = timedelta(seconds=60)
 
 
@@ -35,7 +37,7 @@ class Group:
     """``torch.distributed`` for one thread."""
 
     def __init__(self, store: Any, number: int, size: int) -> None:
-        self._gloo = ProcessGroupGloo(store, number, size, TIMEOUT)
+        self._gloo = gloo.ProcessGroupGloo(store, number, size, TIMEOUT)
 
     def isend(self, tensor: Tensor, to: int, tag: int = 0) -> Any:
         assert not tag
@@ -47,12 +49,12 @@ class Group:
 
 def together(size: int, work: Callable[[Processes, int], Result]) -> list[Result]:
     """Runs work on several processes that know one another; returns what each has come to."""
-    store = HashStore()
+    store = gloo.HashStore()
 
     def take_part(number: int) -> Result:
-        group = Group(PrefixStore("gloo", store), number, size)
+        group = Group(gloo.PrefixStore("gloo", store), number, size)
         peers = Peers(group, store, number=number, size=size)
-        return work(_Together(peers, number=number, size=size), number)
+        return work(processes_of(peers, number=number, size=size), number)
 
     with ThreadPoolExecutor(size) as threads:
         return list(threads.map(take_part, range(size)))
@@ -140,9 +142,9 @@ def test_another_version_is_refused(tmp_path: Path) -> None:
             version = torch.tensor(list(b"0.0.9"), dtype=torch.uint8)
             return [version, torch.tensor([0])] if sender == 0 else []
 
-    peers = OfAnotherVersion(None, HashStore(), number=1, size=2)
+    peers = OfAnotherVersion(None, gloo.HashStore(), number=1, size=2)
     with pytest.raises(ConfigError, match="Install the same version"):
-        _Together(peers, number=1, size=2).receive_files(tmp_path)
+        processes_of(peers, number=1, size=2).receive_files(tmp_path)
 
 
 def test_weights_that_differ_are_refused() -> None:
@@ -166,21 +168,21 @@ def test_only_the_leader_calls_what_is_the_leaders(tmp_path: Path) -> None:
 def test_cores_are_shared_by_the_processes_of_a_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "3")
     monkeypatch.setattr(distributed, "available_cores", lambda: 8)
-    processes = _Together(Peers(None, HashStore(), number=0, size=3), number=0, size=3)
+    processes = processes_of(Peers(None, gloo.HashStore(), number=0, size=3), number=0, size=3)
     assert processes.threads(0) == 2
     assert processes.threads(5) == 5
 
 
-def following() -> _Together:
-    return _Together(Peers(None, HashStore(), number=1, size=2), number=1, size=2)
+def following() -> Processes:
+    return processes_of(Peers(None, gloo.HashStore(), number=1, size=2), number=1, size=2)
 
 
 @pytest.fixture
 def signals_as_they_were() -> Any:
     before = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}
-    level = distributed._logger.level
+    level = logging.getLogger("knowformer").level
     yield
-    distributed._logger.setLevel(level)
+    logging.getLogger("knowformer").setLevel(level)
     for number, handler in before.items():
         signal.signal(number, handler)
 
@@ -205,8 +207,8 @@ def test_who_follows_names_itself_in_its_own_errors() -> None:
 
 
 def test_a_leader_that_fails_has_left_with_a_word() -> None:
-    store = HashStore()
-    leader = _Together(Peers(None, store, number=0, size=2), number=0, size=2)
+    store = gloo.HashStore()
+    leader = processes_of(Peers(None, store, number=0, size=2), number=0, size=2)
     with pytest.raises(DataError), leader.leading():
         raise DataError("Expected a graph.")
     assert Peers(None, store, number=1, size=2).lost(0) is None
@@ -217,7 +219,7 @@ def test_a_process_that_is_gone_is_named() -> None:
         def isend(self, _: Tensor, to: int, tag: int = 0) -> None:
             raise RuntimeError(f"Connection closed by {to}, {tag}")
 
-    peers = Peers(Broken(), HashStore(), number=0, size=2)
+    peers = Peers(Broken(), gloo.HashStore(), number=0, size=2)
     with pytest.raises(ProcessLostError, match="rank 1"):
         peers.send([torch.ones(1)])
     # Wherever the leader is when torchrun ends it, as the other has died.
@@ -227,7 +229,7 @@ def test_a_process_that_is_gone_is_named() -> None:
 
 
 def _leading(peers: Peers) -> AbstractContextManager[None]:
-    return _Together(peers, number=0, size=2).leading()
+    return processes_of(peers, number=0, size=2).leading()
 
 
 def test_a_leader_that_is_ended_with_the_others_says_nothing() -> None:
@@ -235,7 +237,7 @@ def test_a_leader_that_is_ended_with_the_others_says_nothing() -> None:
         def isend(self, *_: Any, **__: Any) -> None:
             pass
 
-    store = HashStore()
+    store = gloo.HashStore()
     peers = Peers(Reachable(), store, number=0, size=2)
     with pytest.raises(SystemExit) as ended, _leading(peers):
         signal.raise_signal(signal.SIGTERM)

@@ -165,13 +165,7 @@ def command(
     clock = Clock()  # before anything heavy is imported: that takes time as well
     if graph is None and (run is None or not resume):
         raise typer.BadParameter("needed, unless --resume names a run", param_hint="GRAPH")
-    if store is not None and not with_live_facts:
-        raise ConfigError("Expected --store together with --with-live-facts, got it alone.")
-    if with_live_facts and (graph is None or run is None):
-        raise ConfigError(
-            "Expected a run folder, and --out for the run to come, with --with-live-facts, got one "
-            "of them at most."
-        )
+    _check_live_facts(graph, run, store, with_live_facts=with_live_facts)
     from knowformer.interfaces.progress import TrainingDisplay
     from knowformer.pipeline import follow, starting_settings, train
     from knowformer.runs.folder import holds_run
@@ -219,6 +213,18 @@ def command(
     except KeyboardInterrupt:
         raise KeyboardInterrupt(how_to_go_on(folder)) from None
     show_result(folder, reasoner, as_json=as_json)
+
+
+def _check_live_facts(
+    graph: str | None, run: Path | None, store: Path | None, *, with_live_facts: bool
+) -> None:
+    if store is not None and not with_live_facts:
+        raise ConfigError("Expected --store together with --with-live-facts, got it alone.")
+    if with_live_facts and (graph is None or run is None):
+        raise ConfigError(
+            "Expected a run folder, and --out for the run to come, with --with-live-facts, got one "
+            "of them at most."
+        )
 
 
 def _compose(

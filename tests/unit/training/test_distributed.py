@@ -30,7 +30,7 @@ from knowformer.training.settings_file import parse_config
 
 Result = TypeVar("Result")
 gloo: Any = importlib.import_module("torch.distributed")
-TIMEOUT = timedelta(seconds=60)
+TIMEOUT = timedelta(seconds=300)
 
 
 class Group:
@@ -51,9 +51,12 @@ def together(size: int, work: Callable[[Processes, int], Result]) -> list[Result
     """Runs work on several processes that know one another; returns what each has come to."""
     store = gloo.HashStore()
 
+    everyone: list[Peers] = []  # until all are done: who is dropped hangs up
+
     def take_part(number: int) -> Result:
         group = Group(gloo.PrefixStore("gloo", store), number, size)
         peers = Peers(group, store, number=number, size=size)
+        everyone.append(peers)
         return work(processes_of(peers, number=number, size=size), number)
 
     with ThreadPoolExecutor(size) as threads:

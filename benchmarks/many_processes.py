@@ -92,7 +92,7 @@ def workers_of(launcher: int) -> dict[int, int]:
 
 def killed(graph: str, folder: Path, times: int) -> dict[str, Any]:
     """Kills one process of a run at random moments, resumes it on another number of them."""
-    settings = SHORT | {"training.max_epochs": 40}
+    settings = SHORT | {"training.max_epochs": 6}
     quiet, run, kills = folder / "undisturbed", folder / "killed", list[dict[str, Any]]()
     started = time.monotonic()
     subprocess.run(train(graph, quiet, settings), check=True)

@@ -103,8 +103,7 @@ def train(
     Returns:
         A reasoner with the weights of the best checkpoint.
     """
-    followed = follow()
-    if followed is not None:
+    if (followed := follow()) is not None:
         return followed
     with join().leading():
         folder, stop = Path(out), StopRequest()
@@ -119,9 +118,8 @@ def train(
         with sole_trainer(folder):
             config, dataset = started or _go_on(folder, graph, config)
             run = _Run(folder, dataset, config, clock, stop, tell)
-            model, budget = run.train(
-                resume=resume, calibrate=calibrate, on_validation=on_validation
-            )
+            trained = run.train(resume=resume, calibrate=calibrate, on_validation=on_validation)
+            model, budget = trained
             calibration = run.calibrate(model, budget) if calibrate else load_calibration(folder)
             run.tell_end()
             send_result(join(), folder)
@@ -130,15 +128,9 @@ def train(
 
 
 def follow() -> Reasoner | None:
-    """Takes part in a training that another process leads, if torchrun started this one for that.
-
-    Returns:
-        A reasoner with the weights of the best checkpoint; None: this process leads, or is alone.
-    """
+    """Takes part in a training that another process leads; None: this one leads, or is alone."""
     bundle = join().follow(follow_run)
-    if bundle is None:
-        return None
-    return Reasoner.from_pretrained(bundle, threads=bundle.config.threads)
+    return bundle and Reasoner.from_pretrained(bundle, threads=bundle.config.threads)
 
 
 def _composed(

@@ -11,6 +11,7 @@ from shlex import quote
 from knowformer.errors import printable, shortened
 
 FLAGS = {
+    "address": "--address",
     "assignments": "--set",
     "columns": "--columns",
     "delimiter": "--delimiter",
@@ -27,6 +28,7 @@ FLAGS = {
     "port": "--port",
     "quote": "--quote",
     "resume": "--resume",
+    "shard_rows": "--shard-rows",
     "skip_bad": "--skip-bad",
     "start_from": "--from",
     "store": "--store",

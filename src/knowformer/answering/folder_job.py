@@ -18,7 +18,7 @@ from errno import ENOTDIR
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -120,6 +120,7 @@ class FolderJob:
         return receipt if is_whole else None
 
 
+@runtime_checkable
 class ShardEngine(Protocol):
     """Answers shards, in this process or elsewhere."""
 

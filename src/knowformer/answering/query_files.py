@@ -55,7 +55,7 @@ class Span:
     """Bytes of the file before it; of text alone."""
 
     @property
-    def end(self) -> float:
+    def end(self) -> int | float:
         """The first line that is no longer in it."""
         return inf if self.count is None else self.first + self.count
 

@@ -35,7 +35,7 @@ from knowformer import RunConfig, TrainingConfig, load_dataset, train
 from knowformer.storage.atomic_files import write_text
 from knowformer.system.environment import describe_environment
 
-GRAPH, K, SHARD_ROWS = "umls-pykeen", 20, 1024
+GRAPH, K = "umls-pykeen", 20
 
 
 def write_questions(path: Path, number: int) -> int:
@@ -51,8 +51,9 @@ def write_questions(path: Path, number: int) -> int:
 class Job:
     """The same command, with one folder or another."""
 
-    def __init__(self, run: Path, queries: Path, cores: int) -> None:
-        asked = ["answer", run, "--queries", queries, "-k", K, "--shard-rows", SHARD_ROWS]
+    def __init__(self, run: Path, queries: Path, cores: int, shard_rows: int) -> None:
+        self.shard_rows = shard_rows
+        asked = ["answer", run, "--queries", queries, "-k", K, "--shard-rows", shard_rows]
         self._typed = [sys.executable, "-m", "knowformer", *map(str, asked)]
         self._engines = {
             "local": ["--threads", str(cores)],
@@ -65,19 +66,20 @@ class Job:
         variables = os.environ | {"BENCHMARK_FOLDER": str(out)}
         return subprocess.Popen(typed, env=variables, stdout=subprocess.DEVNULL)
 
-    def measure(self, engine: str, out: Path) -> dict[str, float]:
+    def measure(self, engine: str, out: Path) -> dict[str, Any]:
         """Runs it to its end, and returns questions a second."""
         began = time.perf_counter()
         if self.start(engine, out).wait() != 0:
             raise SystemExit(f"the command failed: {engine}")
-        return speeds(out, time.perf_counter() - began) | {"engine": engine}
+        seconds = time.perf_counter() - began
+        return {"engine": engine, **speeds(out, seconds, self.shard_rows)}
 
 
-def speeds(out: Path, seconds: float) -> dict[str, Any]:
+def speeds(out: Path, seconds: float, shard_rows: int) -> dict[str, Any]:
     """Returns questions a second by the times of the receipts, and in all."""
     times = sorted(path.stat().st_mtime for path in receipts(out))
     number = json.loads((out / "summary.json").read_text("utf-8"))["questions"]
-    answering = (number - SHARD_ROWS) / (times[-1] - times[0])
+    answering = (number - shard_rows) / (times[-1] - times[0])
     return {"answering": answering, "in_all": number / seconds, "seconds": seconds}
 
 
@@ -132,10 +134,10 @@ def content(folder: Path) -> dict[str, bytes]:
 
 def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     """Answers by both engines in turns, then through kills; compares the bytes."""
-    config = RunConfig(training=TrainingConfig(max_epochs=0.05))
-    train(GRAPH, folder / "run", config=config, calibrate=False, threads=arguments.cores)
+    config = RunConfig(training=TrainingConfig(max_epochs=0.05), threads=arguments.cores)
+    train(GRAPH, folder / "run", config=config, calibrate=False)
     distinct = write_questions(folder / "q.tsv", arguments.questions)
-    job = Job(folder / "run", folder / "q.tsv", arguments.cores)
+    job = Job(folder / "run", folder / "q.tsv", arguments.cores, arguments.shard_rows)
     cases: list[dict[str, Any]] = []
     for number in range(arguments.rounds):
         for engine in ("local", "ray"):
@@ -146,7 +148,9 @@ def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
         / median(c[what] for c in cases if c["engine"] == "local")
         for what in ("answering", "in_all")
     }
-    killed = run_through_kills(job, folder / "killed", -(-arguments.questions // SHARD_ROWS))
+    killed = run_through_kills(
+        job, folder / "killed", -(-arguments.questions // arguments.shard_rows)
+    )
     wanted = content(folder / "local0")
     same = all(content(path) == wanted for path in folder.iterdir() if (path / "receipts").is_dir())
     return {
@@ -166,6 +170,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--questions", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--shard-rows", type=int, default=1024)
     parser.add_argument("--cores", type=int, default=1)
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()

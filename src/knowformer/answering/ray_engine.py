@@ -122,8 +122,8 @@ class RayEngine:
             except Exception as error:
                 wanted = "to start" if self.address is None else f"at {self.address!r}"
                 raise BackendUnavailableError(
-                    f"Expected Ray {wanted}, got: {error} Start a cluster with 'ray start --head', "
-                    "or answer without it."
+                    f"Expected Ray {wanted}, got: {error} 'ray status' says whether one runs; "
+                    "the job goes on without it, too."
                 ) from error
         try:
             yield int(ray.cluster_resources().get("CPU", 1))

@@ -11,7 +11,6 @@ from shlex import quote
 from knowformer.errors import printable, shortened
 
 FLAGS = {
-    "address": "--address",
     "assignments": "--set",
     "columns": "--columns",
     "delimiter": "--delimiter",
@@ -28,7 +27,6 @@ FLAGS = {
     "port": "--port",
     "quote": "--quote",
     "resume": "--resume",
-    "shard_rows": "--shard-rows",
     "skip_bad": "--skip-bad",
     "start_from": "--from",
     "store": "--store",

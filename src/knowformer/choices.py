@@ -14,6 +14,10 @@ FactsFrom = Literal["all", "train"]
 """Facts to reason from: all that a data set has, or those of training."""
 Sweep = Literal["heads", "tails"]
 """Whom to ask for missing facts: a relation's heads for tails, or its tails for heads."""
+AnswerEngine = Literal["local", "ray"]
+"""Where a file of questions is answered: in this process, or on Ray, on one machine or many."""
+AnswerFormat = Literal["jsonl", "parquet", "tsv", "csv"]
+"""What a folder of answers may be written in."""
 AsksFor = Literal["head", "tail"]
 """What a question that is explained asked for."""
 NUM_PATHS = 5

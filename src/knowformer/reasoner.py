@@ -3,14 +3,10 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Unpack
 
-from jaxtyping import Int
-from torch import Tensor
-
-from knowformer.answering.answerer import Answerer, NamesOrIds
-from knowformer.answering.batch_job import BatchSummary, answer_file
+from knowformer.answering.answerer import NamesOrIds
+from knowformer.answering.answering_run import AnsweringRun
 from knowformer.answering.candidates import HowToAnswer, Names
 from knowformer.answering.questions import Question, question_parts
 from knowformer.answering.results import Answers, AnswerStream, MissingFacts
@@ -21,7 +17,6 @@ from knowformer.calibration.calibrator import Calibrator
 from knowformer.choices import NUM_PATHS, NUM_PROTOTYPES, AsksFor, Sweep
 from knowformer.data.dataset import Dataset, GraphSource
 from knowformer.data.holdout import sample_facts
-from knowformer.data.labels import Labels
 from knowformer.data.loading import load_dataset
 from knowformer.errors import BundleError, ConfigError
 from knowformer.evaluation.evaluate import Progress, evaluate
@@ -33,39 +28,16 @@ from knowformer.explanation.example import NUM_ASKED, Example, choose_example, f
 from knowformer.explanation.explainer import Explainer
 from knowformer.explanation.explanation import Explanation
 from knowformer.explanation.find.evidence import EvidenceFinder
-from knowformer.graph.knowledge_graph import KnowledgeGraph
-from knowformer.queries.known_answers import KnownAnswers
 from knowformer.queries.scores import Scores
-from knowformer.runs.bound_run import BoundRun
-from knowformer.runs.folder import Bundle, save_calibration
+from knowformer.runs.folder import save_calibration
 from knowformer.runs.shipped import no_graph
 from knowformer.scoring.scorer import Scorer
 from knowformer.seeding import generator
 from knowformer.storage.triples_io import NamedTriple
 
 
-class Reasoner(BoundRun):
+class Reasoner(AnsweringRun):
     """A trained model with a graph to answer on; ``from_pretrained`` loads one."""
-
-    def __init__(
-        self,
-        bundle: Bundle,
-        graph: KnowledgeGraph,
-        known: Int[Tensor, "N 3"] | KnownAnswers | None = None,
-        *,
-        labels: Labels | None = None,
-        threads: int = 0,
-    ) -> None:
-        super().__init__(bundle, graph, known, labels=labels, threads=threads)
-        self._answerer = Answerer(
-            bundle.model,
-            graph,
-            known=self._known,
-            calibrator=Calibrator(bundle.calibration, bundle.link, graph.relations),
-            labels=self.labels,
-            seed=bundle.config.seed,
-            threads=threads,
-        )
 
     def answer(
         self,
@@ -173,35 +145,6 @@ class Reasoner(BoundRun):
 
         options = self._answerer.options(**how)
         return AnswerStream(lambda: self._answerer.stream(resolved(), options))
-
-    def answer_file(
-        self,
-        queries: str | Path,
-        out: str | Path,
-        *,
-        resume: bool = True,
-        progress: Progress | None = None,
-        **how: Unpack[HowToAnswer],
-    ) -> BatchSummary:
-        """Answers a file of questions of any size into a file; a crash loses little.
-
-        Rows that are no questions, or have an unknown name, are listed in ``OUT.rejected``.
-
-        Args:
-            queries: questions, one a row: .tsv, .csv, .jsonl or .parquet; see
-                ``answering.query_files``.
-            out: the file of answers, of one of the same formats; it appears when all are there.
-            resume: go on with what an earlier start of the same job has left; else start anew.
-            progress: called with questions done and in all, first for answering, then for writing.
-            how: as of ``answer``.
-
-        Raises:
-            UserError: the questions cannot be read or the answers cannot be written.
-        """
-        options = self._answerer.options(**how)
-        return answer_file(
-            self._answerer, Path(queries), Path(out), options, resume=resume, progress=progress
-        )
 
     def missing_facts(
         self,

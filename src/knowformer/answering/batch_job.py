@@ -7,7 +7,7 @@ is unknown, are listed in ``OUT.rejected`` with their line and the reason.
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -119,13 +119,9 @@ def _answer_file(
         if is_new and not any(job.parts.glob("part-*")):
             shutil.rmtree(job.parts, ignore_errors=True)  # nothing to go on with
         raise
-    columns = columns_of(
-        has_labels=bool(answerer.labels),
-        has_spread=options.samples > 1,
-        has_typical=options.typical,
-    )
+    columns = shown_columns(answerer, options)
     rejected_file = target.with_name(f"{target.name}.rejected")
-    rejected = _write_rejected(job, rejected_file)
+    rejected = write_rejected(_records(job, rejected=True), rejected_file)
     with atomic_path(target) as temporary:
         answered = _counted(_records(job, rejected=False), questions - rejected, progress)
         write_answers(temporary, answered, kind=kind, columns=columns)
@@ -137,6 +133,15 @@ def _answer_file(
         resumed=resumed,
         out=str(target),
         rejected_file=str(rejected_file) if rejected else None,
+    )
+
+
+def shown_columns(answerer: Answerer, options: Options) -> tuple[str, ...]:
+    """Returns the columns of tables of answers."""
+    return columns_of(
+        has_labels=bool(answerer.labels),
+        has_spread=options.samples > 1,
+        has_typical=options.typical,
     )
 
 
@@ -176,7 +181,8 @@ def _answer_parts(
             # As if there had been no crash: later rows get no more hints than without one.
             num_rejected += sum(1 for _ in _read_part(job.part(number), rejected=True))
         else:
-            records = _answer_rows(job, chunk, num_rejected)
+            hints = max(0, HINTS - num_rejected)
+            records = answer_rows(job.answerer, job.options, chunk, hints=hints)
             num_rejected += sum("rejected" in record for record in records)
             lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
             write_text(job.part(number), lines)
@@ -194,8 +200,7 @@ def _cut(rows: Iterator[Row], num_relations: int) -> Iterator[list[Row]]:
     passes = 0
     for row in rows:
         part.append(row)
-        asks_relation = row.parts.get("head") and row.parts.get("tail")
-        passes += 2 * num_relations if asks_relation else 1
+        passes += num_passes(row, num_relations)
         if len(part) == PART_ROWS or passes >= PART_PASSES:
             yield part
             part, passes = [], 0
@@ -203,21 +208,37 @@ def _cut(rows: Iterator[Row], num_relations: int) -> Iterator[list[Row]]:
         yield part
 
 
-def _answer_rows(job: _Job, rows: list[Row], num_rejected: int) -> list[Record]:
+def num_passes(row: Row, num_relations: int) -> int:
+    """Returns how many passes of the model a question takes, if it shares none."""
+    asks_relation = row.parts.get("head") and row.parts.get("tail")
+    return 2 * num_relations if asks_relation else 1
+
+
+def answer_rows(
+    answerer: Answerer, options: Options, rows: Iterable[Row], *, hints: int
+) -> list[Record]:
+    """Answers rows; those that cannot be asked have the keys of ``REJECTED``.
+
+    Args:
+        answerer: resolves and answers the questions.
+        options: how to answer.
+        rows: the questions.
+        hints: how many of those that are rejected get near spellings.
+    """
     records: list[Record] = []
     questions: list[Question] = []
     for row in rows:
         try:
             if row.fault is not None:
                 raise DataError(row.fault)
-            if num_rejected >= HINTS:
-                _check_names(job.answerer, row)
-            questions.append(job.answerer.question(**row.parts))
+            if hints <= 0:
+                _check_names(answerer, row)
+            questions.append(answerer.question(**row.parts))
             records.append({"line": row.line})
         except UserError as error:
-            num_rejected += 1
+            hints -= 1
             records.append({"line": row.line, "rejected": str(error), "row": row.text})
-    answers = job.answerer.stream(questions, job.options)
+    answers = answerer.stream(questions, options)
     for record in records:
         if "rejected" not in record:
             record |= AnswersResponse.of(next(answers)).content()
@@ -270,12 +291,12 @@ def _counted(records: Iterator[Record], total: int, progress: Progress | None) -
             progress(number, total)
 
 
-def _write_rejected(job: _Job, path: Path) -> int:
+def write_rejected(records: Iterable[Record], path: Path) -> int:
     """Lists rejected rows; a list from an earlier start goes."""
     count = 0
     with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         file.write("line\treason\trow\n")
-        for record in _records(job, rejected=True):
+        for record in records:
             count += 1
             shown = record["row"].replace("\t", "\\t")
             file.write(f"{record['line']}\t{record['rejected']}\t{shown}\n")

@@ -12,6 +12,8 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,25 @@ class Row:
     fault: str | None = None
 
 
+@dataclass(frozen=True)
+class Span:
+    """A piece of a file of questions: lines, or rows of Parquet, counted from 1."""
+
+    first: int = 1
+    count: int | None = None
+    """How many at most; None: all."""
+    offset: int = 0
+    """Bytes of the file before it; of text alone."""
+
+    @property
+    def end(self) -> int | float:
+        """The first line that is no longer in it."""
+        return inf if self.count is None else self.first + self.count
+
+
+WHOLE = Span()
+
+
 def file_format(path: Path) -> str:
     """Returns tsv, csv, jsonl or parquet.
 
@@ -59,17 +80,38 @@ def file_format(path: Path) -> str:
     return kind
 
 
-def read_rows(path: Path) -> Iterator[Row]:
-    """Yields the questions of a file in its order, blank lines passed over.
+def read_rows(path: Path, span: Span = WHOLE) -> Iterator[Row]:
+    """Yields the questions of a file, or of a piece of it, in its order; blank lines passed over.
 
     Raises:
         DataError: the file cannot be read, or has not the columns or types of questions.
     """
     kind = file_format(path)
     if kind == "parquet":
-        yield from _read_parquet(path)
+        yield from _read_parquet(path, span)
+    elif kind == "jsonl":
+        yield from _read_json_lines(path, span)
     else:
-        yield from _read_json_lines(path) if kind == "jsonl" else _read_table(path, kind)
+        yield from _read_table(path, kind, span)
+
+
+def cut(path: Path, size: int) -> list[Span]:
+    """Cuts a file into pieces of so many lines, or rows of Parquet; the last may have fewer.
+
+    Raises:
+        DataError: the file is missing or not readable.
+    """
+    if file_format(path) == "parquet":
+        num_rows = open_parquet(path).metadata.num_rows
+        return [Span(first, size) for first in range(1, num_rows + 1, size)]
+    spans: list[Span] = []
+    offset = 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file):
+            if number % size == 0:
+                spans.append(Span(number + 1, size, offset))
+            offset += len(line)
+    return spans
 
 
 def measure(path: Path) -> tuple[int, str]:
@@ -93,10 +135,11 @@ def measure(path: Path) -> tuple[int, str]:
     return max(1, lines), digest.hexdigest()
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str, str | None]]:
+def _lines(path: Path, span: Span = WHOLE) -> Iterator[tuple[int, str, str | None]]:
     """Yields number, text and fault of each line that is not blank."""
     with path.open("rb") as file:
-        for number, raw in enumerate(file, start=1):
+        file.seek(span.offset)
+        for number, raw in enumerate(islice(file, span.count), start=span.first):
             content = raw.removesuffix(b"\n").removesuffix(b"\r")
             if number == 1:
                 content = content.removeprefix(b"\xef\xbb\xbf")
@@ -109,23 +152,29 @@ def _lines(path: Path) -> Iterator[tuple[int, str, str | None]]:
                 yield number, shown, "Expected UTF-8 text, got other bytes."
 
 
-def _read_table(path: Path, kind: str) -> Iterator[Row]:
+def _read_table(path: Path, kind: str, span: Span) -> Iterator[Row]:
     mark = "commas" if kind == "csv" else "tabs"
-    columns: Sequence[str] | None = None
-    for number, text, fault in _lines(path):
+    header, columns = _read_header(path, kind)
+    for number, text, fault in _lines(path, span):
+        if number == header:
+            continue
         fields, broken = _fields(text, kind)
         fault = fault or broken
-        if columns is None:
-            named = [field.strip().lower() for field in fields]
-            columns = COLUMNS
-            if len(named) > 1 and len(set(named)) == len(named) and set(named) <= set(COLUMNS):
-                columns = named
-                continue
         counts = {2, 3} if columns is COLUMNS else {len(columns)}
         if fault is None and len(fields) not in counts:
             wanted = " or ".join(map(str, sorted(counts)))
             fault = f"Expected {wanted} columns with {mark} between them, got {len(fields)}."
         yield Row(number, text, _asked(dict(zip(columns, fields, strict=False))), fault)
+
+
+def _read_header(path: Path, kind: str) -> tuple[int | None, Sequence[str]]:
+    """Returns the line that names the columns, if there is one, and the columns."""
+    for number, text, _ in _lines(path):
+        named = [field.strip().lower() for field in _fields(text, kind)[0]]
+        if len(named) > 1 and len(set(named)) == len(named) and set(named) <= set(COLUMNS):
+            return number, named
+        break
+    return None, COLUMNS
 
 
 def _fields(text: str, kind: str) -> tuple[list[str], str | None]:
@@ -138,8 +187,8 @@ def _fields(text: str, kind: str) -> tuple[list[str], str | None]:
         return [text], f"Expected comma-separated text, got: {error}."
 
 
-def _read_json_lines(path: Path) -> Iterator[Row]:
-    for number, text, fault in _lines(path):
+def _read_json_lines(path: Path, span: Span) -> Iterator[Row]:
+    for number, text, fault in _lines(path, span):
         content: Any = {}
         if fault is None:
             try:
@@ -155,7 +204,7 @@ def _read_json_lines(path: Path) -> Iterator[Row]:
         yield Row(number, text, _asked(parts) if fault is None else {}, fault)
 
 
-def _read_parquet(path: Path) -> Iterator[Row]:
+def _read_parquet(path: Path, span: Span) -> Iterator[Row]:
     from pyarrow.types import is_null
 
     file = open_parquet(path)
@@ -172,12 +221,30 @@ def _read_parquet(path: Path) -> Iterator[Row]:
         kind = schema.field(name).type
         if not is_text(kind) and not is_null(kind):
             raise DataError(f"Expected text in column {name!r} of {path}, got {kind}.")
-    number = 0
+    groups, number = _row_groups(file.metadata, span)
     with whole_parquet(path):
-        for batch in file.iter_batches(batch_size=1024, columns=present):
-            for content in batch.to_pylist():
+        for batch in file.iter_batches(batch_size=1024, columns=present, row_groups=groups):
+            from_here = max(0, span.first - 1 - number)
+            number += min(from_here, len(batch))
+            for content in batch.slice(from_here).to_pylist():
                 number += 1
+                if number >= span.end:
+                    return
                 yield Row(number, json.dumps(content, ensure_ascii=False), _asked(content))
+
+
+def _row_groups(metadata: Any, span: Span) -> tuple[list[int], int]:
+    """Returns the groups of rows that a piece lies in, and how many rows stand before them."""
+    groups: list[int] = []
+    before = skipped = 0
+    for group in range(metadata.num_row_groups):
+        rows = metadata.row_group(group).num_rows
+        if before + rows < span.first:
+            skipped += rows
+        elif before + 1 < span.end:
+            groups.append(group)
+        before += rows
+    return groups, skipped
 
 
 def _asked(parts: dict[str, Any]) -> dict[str, str | None]:

@@ -125,10 +125,10 @@ def test_an_entity_may_be_called_rejected(build_answerer: Callable[..., Answerer
 def test_a_job_that_leaves_nothing_to_go_on_with_leaves_no_folder(
     run: Callable[..., BatchSummary], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise StoppedError
 
-    monkeypatch.setattr(batch_job, "_answer_rows", fail)
+    monkeypatch.setattr(batch_job, "answer_rows", fail)
     with pytest.raises(StoppedError):
         run(QUESTIONS)
     assert {path.name for path in tmp_path.iterdir()} == {"q.tsv"}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from knowformer.answering.query_files import file_format, measure, read_rows
+from knowformer.answering.query_files import cut, file_format, measure, read_rows
 from knowformer.errors import ConfigError, DataError
 
 ASKED = {"head": "a", "relation": "r", "tail": None}
@@ -78,3 +78,35 @@ def test_another_ending_is_refused():
     assert file_format(Path("A.TSV")) == "tsv"
     with pytest.raises(ConfigError, match=r"'q\.xls'"):
         file_format(Path("q.xls"))
+
+
+CUT = {
+    "q.tsv": "relation\thead\nr\ta\n\nr\tb\nr\tc\nr\td",
+    "q.csv": "a,r,?\nb,r,?\n\nc,r\nd,r\n",
+    "q.jsonl": "\ufeff" + "".join(f'{{"head": "{h}", "relation": "r"}}\n' for h in "abcd"),
+}
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+@pytest.mark.parametrize("name", CUT)
+def test_the_pieces_of_a_file_are_the_file(name: str, size: int, tmp_path: Path):
+    path = tmp_path / name
+    path.write_text(CUT[name], "utf-8")
+    whole = list(read_rows(path))
+    assert [row.parts["head"] for row in whole] == list("abcd")
+    spans = cut(path, size)
+    assert [row for span in spans for row in read_rows(path, span)] == whole
+    num_lines = len(CUT[name].splitlines())
+    assert [span.first for span in spans] == list(range(1, num_lines + 1, size))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+@pytest.mark.parametrize("group", [1, 3, 100])
+def test_the_pieces_of_a_parquet_file_are_the_file(group: int, size: int, tmp_path: Path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "q.parquet"
+    table = pyarrow.table({"head": [f"e{n}" for n in range(8)], "relation": ["r"] * 8})
+    parquet.write_table(table, path, row_group_size=group)
+    pieces = [list(read_rows(path, span)) for span in cut(path, size)]
+    assert [row for piece in pieces for row in piece] == list(read_rows(path))
+    assert [len(piece) for piece in pieces[:-1]] == [size] * (len(pieces) - 1)

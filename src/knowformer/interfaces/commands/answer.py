@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from knowformer.choices import FactsFrom, Sweep
-from knowformer.errors import ConfigError
+from knowformer.choices import AnswerEngine, AnswerFormat, FactsFrom, Sweep
+from knowformer.errors import ConfigError, require_package
 from knowformer.interfaces.console import (
     GraphOption,
     JsonOption,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from knowformer.answering.results import Answers, MissingFacts
 
 ONE, MANY, MISSING = "One question", "A file of questions", "The missing facts of a relation"
+SHARDS = "A folder of answers to millions of questions"
 WHO = "Which entities may be an answer"
 
 
@@ -61,8 +62,47 @@ def command(
             metavar="FILE",
             help="Write the answers, or the missing facts, to this file: .tsv, .csv, .jsonl or "
             ".parquet. After a crash the same command goes on. Rows that cannot be asked are "
-            "listed in FILE.rejected.",
+            "listed in FILE.rejected. A name without an ending is a folder, which takes the "
+            "answers in shards: for millions of questions.",
             rich_help_panel=MANY,
+        ),
+    ] = None,
+    engine: Annotated[
+        AnswerEngine,
+        typer.Option(
+            help="Answer in this process, or on Ray, on this machine or many; into a folder.",
+            rich_help_panel=SHARDS,
+        ),
+    ] = "local",
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Of a Ray cluster, such as HOST:6379; without it one is started here.",
+            rich_help_panel=SHARDS,
+        ),
+    ] = None,
+    workers: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Processes of Ray that answer, each with --threads threads, 1 if not given; as "
+            "many as there are cores if not given.",
+            show_default=False,
+            rich_help_panel=SHARDS,
+        ),
+    ] = 0,
+    shard_format: Annotated[
+        AnswerFormat,
+        typer.Option("--format", help="What shards are written in.", rich_help_panel=SHARDS),
+    ] = "jsonl",
+    shard_rows: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Lines of the questions that a shard has; chosen if not given.",
+            rich_help_panel=SHARDS,
         ),
     ] = None,
     all_missing: Annotated[
@@ -144,14 +184,17 @@ def command(
     Examples:
         knowformer answer runs/mine --head aspirin --relation treats --new-only
         knowformer answer runs/mine --queries questions.tsv --out answers.csv
+        knowformer answer runs/mine --queries questions.tsv --out answers --engine ray
         knowformer answer runs/mine --all-missing treats -k 50
     """
     asked = {"--head": head, "--relation": relation, "--tail": tail}
     _check_one_kind(asked, queries, target, all_missing)
+    _check_engine(engine, address, workers, queries, target)
     if all_missing is not None and samples != 1:
         raise ConfigError(
             "Expected no --samples with --all-missing, which asks every question once."
         )
+    from knowformer.answering.ray_engine import RayEngine
     from knowformer.interfaces.progress import Counting
     from knowformer.reasoner import Reasoner
 
@@ -169,7 +212,22 @@ def command(
     if queries is not None and target is not None:
         try:
             with Counting(err, "answering") as progress:
-                summary = reasoner.answer_file(queries, target, progress=progress, **how)
+                if target.suffix:
+                    summary = reasoner.answer_file(queries, target, progress=progress, **how)
+                else:
+                    named = None if labels is None else str(labels)
+                    ray = RayEngine(
+                        str(run), graph, evidence, named, address, workers, threads or 1
+                    )
+                    summary = reasoner.answer_folder(
+                        queries,
+                        target,
+                        engine=ray if engine == "ray" else None,
+                        format=shard_format,
+                        shard_rows=shard_rows,
+                        progress=progress,
+                        **how,
+                    )
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"Stopped; go on with: {typed_command()}") from None
         _print_summary(summary, as_json=as_json)
@@ -223,6 +281,24 @@ def _print_summary(summary: "BatchSummary", *, as_json: bool) -> None:
         raise typer.Exit(2)
 
 
+def _check_engine(
+    engine: AnswerEngine, address: str | None, workers: int, queries: Path | None, out: Path | None
+) -> None:
+    """Ray answers files of questions into folders, and is there."""
+    if engine == "local":
+        if address is not None or workers:
+            given = "--workers" if address is None else "--address"
+            raise ConfigError(f"Expected --engine ray with {given}, got --engine local.")
+        return
+    if queries is None or out is None or out.suffix:
+        found = "none" if out is None else f"{out.name!r}"
+        raise ConfigError(
+            "Expected --queries FILE and --out FOLDER with --engine ray, a folder being a name "
+            f"without an ending, got {found} as --out."
+        )
+    require_package("ray", extra="ray", purpose="answer with --engine ray")
+
+
 def _check_one_kind(
     question: dict[str, str | None],
     queries: Path | None,
@@ -234,7 +310,7 @@ def _check_one_kind(
         raise ConfigError("Expected --out with --queries, got none. Name a file for the answers.")
     if target is not None and queries is None and all_missing is None:
         raise ConfigError("Expected --queries or --all-missing with --out, got neither.")
-    if target is not None:
+    if target is not None and (target.suffix or queries is None):
         from knowformer.answering.query_files import file_format
 
         file_format(target)  # refuses an ending before any work is done

@@ -106,9 +106,11 @@ class Engine:
         self.graph = graph
         self.calibrator = calibrator
         self._known = known
-        self._seen = KnownAnswers.of(graph)
+        self._seen = seen = KnownAnswers.of(graph)
         self._cache = RankingCache()
 
+        # Neither of these holds the engine: one that nobody needs goes at once, and the next
+        # snapshot of a large graph takes its memory. In a cycle it would wait for the collector.
         @cache
         def scorer(sample: int) -> Scorer:
             return Scorer(model, graph, seed=seed, sample=sample, threads=threads)
@@ -121,7 +123,8 @@ class Engine:
             every = roles_of(graph.adjacency).entities(relation)
             random = np.random.default_rng(derive_seed(seed, "typical", relation))
             heads = torch.from_numpy(random.permutation(every)[: OTHERS + 1])
-            return heads.tolist(), self.score(heads, torch.full_like(heads, relation))
+            queries = (heads, torch.full_like(heads, relation))
+            return heads.tolist(), _score(scorer(0), *queries, seen=seen, known=known)
 
         self._others = others
 
@@ -146,12 +149,8 @@ class Engine:
         among: tuple[int, ...] | None = None,
     ) -> ScoredBatch:
         """Scores queries (head, relation, ?) against all entities that they see, or some."""
-        scores = self._scorer(sample).score(heads, relations)
-        seen = scores.mask(*self._seen.lookup(heads, relations))
-        known = self._known.lookup(heads, relations)
-        features = query_features(scores, seen, relations)
-        batch = ScoredBatch(scores, scores.mask(*known), known, features)
-        return batch.among(among)
+        scorer, known = self._scorer(sample), self._known
+        return _score(scorer, heads, relations, seen=self._seen, known=known).among(among)
 
     def rank(
         self,
@@ -300,6 +299,20 @@ class Engine:
     ) -> tuple[Scores, QueryFeatures]:
         batch = self.score(heads, relations, sample=sample)
         return batch.scores, batch.features
+
+
+def _score(
+    scorer: Scorer,
+    heads: Int[Tensor, " B"],
+    relations: Int[Tensor, " B"],
+    *,
+    seen: KnownAnswers,
+    known: KnownAnswers,
+) -> ScoredBatch:
+    scores = scorer.score(heads, relations)
+    features = query_features(scores, scores.mask(*seen.lookup(heads, relations)), relations)
+    pairs = known.lookup(heads, relations)
+    return ScoredBatch(scores, scores.mask(*pairs), pairs, features)
 
 
 def _pairs(questions: Sequence[Question]) -> Int[Tensor, "Q 2"]:

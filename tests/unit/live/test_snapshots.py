@@ -1,5 +1,7 @@
 """Changes that are made, repeated, refused and undone, and the snapshots that they leave."""
 
+import gc
+import weakref
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -42,6 +44,22 @@ def test_a_change_makes_a_snapshot_and_leaves_the_one_before(live: LiveGraph) ->
     numbered = number_facts([NEW.fact], after.graph.entities, after.graph.relations)
     facts = torch.cat([before.graph.facts, numbered])
     assert after.are_live(facts).tolist() == [False] * len(before.graph.facts) + [True]
+
+
+def test_a_snapshot_that_nobody_needs_goes_without_the_collector(live: LiveGraph) -> None:
+    live.change([NEW])
+    snapshot = live.snapshot()
+    snapshot.reasoner.answer(head="place00", relation="skip", typical=True)
+    snapshot.reasoner.answer(head="place00", tail="place03")
+    snapshot.reasoner.explain(head="place00", relation="skip", tail="guest")
+    is_left = weakref.ref(snapshot.graph)
+    gc.disable()
+    try:
+        del snapshot
+        live.undo(1)
+        assert is_left() is None, "its arrays, large ones, stay until the collector comes"
+    finally:
+        gc.enable()
 
 
 def test_what_is_there_already_or_not_there_is_left_as_it_is(live: LiveGraph) -> None:

@@ -4,8 +4,9 @@
     python benchmarks/live.py --write    # also writes results/live_<hardware>_<date>.json
 
 One thread. A fact is added as a server adds it: checked, written to disk, and in the snapshot that
-the next answer is made from. Names are of one to three made-up words; some are searched for by
-their beginning, some by a word, some misspelt by a letter. The last line printed is JSON.
+the next answer is made from. Beside it stands what the disk takes of that: a row that is written to
+a store of its own, and nothing else. Names are of one to three made-up words; some are searched for
+by their beginning, some by a word, some misspelt by a letter. The last line printed is JSON.
 """
 
 import argparse
@@ -25,13 +26,15 @@ from knowformer import ModelConfig, Reasoner, RunConfig
 from knowformer.data.dataset import Dataset, Split
 from knowformer.graph.inverse import num_with_inverses
 from knowformer.graph.knowledge_graph import KnowledgeGraph
-from knowformer.live.facts import Action, Change
+from knowformer.live.database import Database
+from knowformer.live.facts import Action, Change, insert_changes
 from knowformer.live.name_search import NameSearch
+from knowformer.live.requests import utc_now
 from knowformer.live.snapshots import LiveGraph
 from knowformer.model.knowformer import KnowFormer
 from knowformer.runs.folder import Bundle
 from knowformer.storage.atomic_files import write_text
-from knowformer.system.allocator import keep_freed_memory
+from knowformer.system.allocator import keep_freed_memory, keep_loaded_objects
 from knowformer.system.environment import describe_environment
 
 REPEATS = 21
@@ -52,11 +55,20 @@ def reasoner_on(graph: KnowledgeGraph) -> Reasoner:
     return Reasoner(bundle, graph, threads=1)
 
 
+def write_row(database: Database, change: Change) -> None:
+    """Writes a change to disk, in a transaction of its own."""
+    with database.transaction() as connection:
+        insert_changes(connection, [change], author=None, time=utc_now())
+
+
 def measure_store(timed: Stopwatch, folder: Path) -> None:
     """Adds and removes facts one by one, then opens the store again."""
     reasoner = reasoner_on(random_graph())
     path = folder / "live.sqlite"
-    with closing(timed.time("open a new store", lambda: LiveGraph.open(reasoner, path))) as live:
+    with (
+        closing(timed.time("open a new store", lambda: LiveGraph.open(reasoner, path))) as live,
+        closing(Database(folder / "rows.sqlite")) as rows,
+    ):
         for number in range(WARM_UPS):  # the first one sorts the facts
             live.change([Change(*triple(REPEATS + number, new=True))])
         actions: tuple[Action, ...] = ("add", "remove")
@@ -65,6 +77,7 @@ def measure_store(timed: Stopwatch, folder: Path) -> None:
                 fact = triple(number, new=number % 2 == 0)
                 change = Change(*fact, action)
                 timed.time(f"{action} a fact", lambda change=change: live.change([change]))
+                timed.time("write a row alone", lambda change=change: write_row(rows, change))
     with closing(timed.time("open it again", lambda: LiveGraph.open(reasoner, path))) as live:
         assert live.snapshot().version == WARM_UPS + 2 * REPEATS
 
@@ -93,6 +106,7 @@ def measure_search(timed: Stopwatch) -> float:
     draw = random.Random(0)
     names = made_up_names(draw)
     search = timed.time("index a million names", lambda: NameSearch(names))
+    keep_loaded_objects()  # as a server does
     found = 0
     for name in draw.sample(names, SEARCHES):
         timed.time("search: a beginning", lambda name=name: search.search(name[:5]))

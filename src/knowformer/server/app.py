@@ -2,7 +2,7 @@
 
 import asyncio
 import mimetypes
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -27,14 +27,20 @@ ABOUT = (
 mimetypes.add_type("text/javascript", ".js")
 
 
-def make_app(service: Service) -> FastAPI:
-    """Returns the app that serves a run."""
+def make_app(service: Service, *, on_ready: Callable[[], None] = lambda: None) -> FastAPI:
+    """Returns the app that serves a run.
+
+    Args:
+        service: the run, on a graph that changes.
+        on_ready: called once all is loaded, compiled and indexed.
+    """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         def warm_up() -> None:
             app.openapi()  # made once, which takes a while
             service.warm_up()
+            on_ready()
 
         service.queue.start()
         service.jobs.start()

@@ -1,3 +1,4 @@
+import gc
 import subprocess
 import sys
 
@@ -30,3 +31,13 @@ def test_a_freed_buffer_is_used_again_without_new_pages() -> None:
         return int(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
 
     assert page_faults(allocator.__file__) < page_faults() / 5
+
+
+def test_what_is_loaded_is_no_more_work_for_the_collector() -> None:
+    loaded = [[] for _ in range(1000)]
+    try:
+        allocator.keep_loaded_objects()
+        assert gc.get_freeze_count() >= 1000
+        assert not any(found is loaded for found in gc.get_objects())
+    finally:
+        gc.unfreeze()

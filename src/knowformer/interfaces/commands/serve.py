@@ -85,6 +85,7 @@ def command(
     from knowformer.server.service import Service
     from knowformer.server.settings import Settings
     from knowformer.server.tokens import read_tokens
+    from knowformer.system.allocator import keep_loaded_objects
 
     settings = Settings(
         host=host,
@@ -107,7 +108,7 @@ def command(
         log_requests_as_json(every=log_requests)
         address = address_of(listening)
         server = make_server(
-            make_app(service),
+            make_app(service, on_ready=keep_loaded_objects),
             on_start=lambda: print_line(f"Open {address} (stop with Ctrl-C)"),
         )
         run_server(server, listening)

@@ -11,10 +11,9 @@ from knowformer.errors import ConfigError
 from knowformer.runs.folder import (
     CHECKPOINT_FILE,
     load_config,
-    read_metrics,
     save_config,
-    write_json,
 )
+from knowformer.runs.metrics import change_metrics
 from knowformer.training.checkpoint import Counters, read_counters, write_counters
 from knowformer.training.config import RunConfig
 from knowformer.training.defaults import LEFT_OPEN
@@ -77,9 +76,11 @@ def _changed(folder: Path, stored: RunConfig, wanted: RunConfig) -> set[str]:
 
 def _forget_results(folder: Path) -> None:
     """Removes what was measured with weights that are about to change."""
-    metrics = read_metrics(folder)
-    kept = {key: value for key, value in metrics.items() if key == "best_validation"}
-    write_json(folder / "metrics.json", kept)
+
+    def kept(stored: dict[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in stored.items() if key == "best_validation"}
+
+    change_metrics(folder, kept)
     (folder / "calibration.json").unlink(missing_ok=True)
 
 

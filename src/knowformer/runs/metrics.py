@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,8 +12,10 @@ from knowformer.errors import BundleError
 from knowformer.evaluation.baselines.comparison import BaselineReport
 from knowformer.evaluation.baselines.ranking import BASELINES, Baseline
 from knowformer.runs.stored_files import first_fault, read_text, write_json
+from knowformer.storage.locks import sole_process
 
 METRICS_FILE = "metrics.json"
+WAIT_SECONDS = 60.0  # for another process, which is done in milliseconds
 
 
 class _BestValidation(BaseModel):
@@ -77,4 +80,22 @@ def _finite(text: str) -> float:
 
 def update_metrics(folder: Path, entry: dict[str, Any]) -> None:
     """Adds or replaces entries of metrics.json."""
-    write_json(folder / METRICS_FILE, read_metrics(folder) | entry)
+    change_metrics(folder, lambda stored: stored | entry)
+
+
+def change_metrics(folder: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Writes what a function makes of metrics.json; one process after the other.
+
+    A training writes it, and so does an evaluation of the same run meanwhile: neither may lose what
+    the other has written.
+
+    Raises:
+        BundleError: the file is damaged, or another process does not leave it.
+    """
+    path = folder / METRICS_FILE
+    refusal = BundleError(
+        f"Expected {path} to be free, found another process at it for {WAIT_SECONDS:.0f} seconds. "
+        "Wait until it is done."
+    )
+    with sole_process(folder / f".{METRICS_FILE}.lock", refusal, wait=WAIT_SECONDS):
+        write_json(path, change(read_metrics(folder)))

@@ -13,17 +13,18 @@ _logger = logging.getLogger(__name__)
 
 
 @contextmanager
-def sole_process(path: Path, refusal: UserError) -> Generator[None]:
+def sole_process(path: Path, refusal: UserError, *, wait: float = 0.0) -> Generator[None]:
     """Keeps other processes out of what is inside, by a lock on a file that is made for it.
 
     Args:
         path: the file; its folder must be there.
         refusal: raised if another process is inside.
+        wait: seconds that it is given to leave.
 
     Raises:
         StorageError: there is a symbolic link in the file's place.
     """
-    lock = FileLock(path, timeout=0)
+    lock = FileLock(path, timeout=wait)
     try:
         lock.acquire()
     except Timeout:

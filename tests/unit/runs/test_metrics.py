@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,24 @@ def test_metrics_are_added_to_and_replaced(tmp_path: Path) -> None:
         "best_validation": {"step": 2, "valid_mrr": 0.2},
         "test": {"name": "Łódź"},
     }
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from knowformer.runs.metrics import update_metrics
+for number in range(30):
+    update_metrics(Path(sys.argv[1]), {f"{sys.argv[2]}{number}": {}})
+"""
+
+
+def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
+    names = ("train", "evaluate", "calibrate")
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, tmp_path, name]) for name in names]
+    assert [writer.wait(300) for writer in writers] == [0, 0, 0]
+    wanted = {f"{name}{number}" for name in names for number in range(30)}
+    assert set(read_metrics(tmp_path)) == wanted
+    assert [path.name for path in tmp_path.iterdir()] == ["metrics.json"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.integration.conftest import COMMAND
+from tests.integration.conftest import COMMAND, family_triples, write_lines
 from tests.server.conftest import Serve, Served, ended
 
 ASKED = {"head": "f0_ann", "relation": "parent_of", "k": 5}
@@ -91,3 +91,20 @@ def test_a_second_server_on_one_store_is_refused_with_a_sentence(
     assert refused.stdout == ""
     assert refused.stderr.count("\n") == 1
     assert refused.stderr.startswith("error: Expected")
+
+
+@pytest.mark.slow
+def test_a_graph_is_served_by_the_shipped_model_with_its_store_beside_it(
+    serve: Serve, tmp_path: Path
+) -> None:
+    graph = write_lines(tmp_path / "family.tsv", family_triples("f", 8))
+    content = graph.read_bytes()
+    served = serve(graph)
+    answers = served.client.post("/v1/answer", json=ASKED).json()["answers"]
+    assert {answer["status"] for answer in answers} <= {"known", "new"}, "nothing is held out"
+    for path in ("/v1/graph", "/v1/model", "/v1/audit", "/v1/facts"):
+        assert served.client.get(path).status_code == 200, path
+    fact = {"head": "f0_ann", "relation": "parent_of", "tail": "new child"}
+    assert served.client.post("/v1/facts", json=fact).status_code == 201
+    assert (tmp_path / "family.tsv.live.sqlite").is_file()
+    assert graph.read_bytes() == content

@@ -1,5 +1,6 @@
 """``knowformer serve RUN``: answers over HTTP, and the workbench."""
 
+import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +9,7 @@ import typer
 from knowformer.errors import ConfigError, require_package
 from knowformer.interfaces.console import (
     GraphOption,
-    RunArgument,
+    RunOrGraphArgument,
     ThreadsOption,
     err,
     print_line,
@@ -16,9 +17,11 @@ from knowformer.interfaces.console import (
 
 WHO = "Who may reach it"
 
+_logger = logging.getLogger(__name__)
+
 
 def command(
-    run: RunArgument,
+    run: RunOrGraphArgument,
     graph: GraphOption = None,
     port: Annotated[
         int, typer.Option(min=0, max=65535, metavar="N", help="The port; 0 takes a free one.")
@@ -27,7 +30,8 @@ def command(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Where facts and decisions are kept; live.sqlite in the run folder if not given.",
+            help="Where facts and decisions are kept; if not given, live.sqlite in the run folder, "
+            "or beside the graph's file.",
         ),
     ] = None,
     host: Annotated[
@@ -72,12 +76,14 @@ def command(
 
     Examples:
         knowformer serve runs/mine
+        knowformer serve facts.tsv
         knowformer serve runs/mine --host 0.0.0.0 --token-file tokens.txt
     """
     for package in ("fastapi", "uvicorn", "prometheus_client"):
         require_package(package, extra="server", purpose="serve a run")
-    from knowformer.live.snapshots import STORE_FILE, LiveGraph
+    from knowformer.live.snapshots import LiveGraph
     from knowformer.reasoner import Reasoner
+    from knowformer.runs.folder import holds_run
     from knowformer.server.app import make_app
     from knowformer.server.logs import log_requests_as_json
     from knowformer.server.running import address_of, bind, make_server
@@ -101,9 +107,14 @@ def command(
     listening = bind(host, port)
     with err.status("loading the run"):
         reasoner = Reasoner.from_pretrained(run, graph=graph, labels=labels, threads=threads)
-        kept = store or run / STORE_FILE
+        # A graph in the place of a run: nothing of it is held out from the model that ships.
+        named = graph or (None if reasoner.was_trained_on_it else str(run))
+        is_run = holds_run(run)
+        kept = store or _store_of(run if is_run or graph is None else Path(graph))
         live = LiveGraph.open(reasoner, kept)
-        service = Service(live, settings, jobs=kept.with_suffix(".jobs"), graph_name=graph)
+        service = Service(live, settings, jobs=kept.with_suffix(".jobs"), graph_name=named)
+    if store is None and not is_run:
+        _logger.info("Facts and decisions are kept in %s.", kept)
     with listening:
         log_requests_as_json(every=log_requests)
         address = address_of(listening)
@@ -112,3 +123,12 @@ def command(
             on_start=lambda: print_line(f"Open {address} (stop with Ctrl-C)"),
         )
         run_server(server, listening)
+
+
+def _store_of(served: Path) -> Path:
+    """Returns the store in a folder, beside a file, or here if it is a name of the catalogue."""
+    from knowformer.live.snapshots import STORE_FILE
+
+    return (
+        served / STORE_FILE if served.is_dir() else served.with_name(f"{served.name}.{STORE_FILE}")
+    )

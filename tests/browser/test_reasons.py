@@ -133,3 +133,10 @@ def test_boxes_of_neighbouring_columns_do_not_meet(visit: Visit) -> None:
         }"""
     )
     assert min(gaps) > 50  # a relation's name stands between
+
+
+def test_what_if_names_a_misspelt_entity_once_and_takes_the_suggestion(visit: Visit) -> None:
+    workbench = visit("what-if", **QUESTION | {"head": "f0_anne"})
+    expect(workbench.page.get_by_role("alert")).to_have_count(1)
+    workbench.button("f0_ann").click()
+    expect(workbench.page.get_by_role("table", name=RANKING)).to_be_visible()

@@ -11,12 +11,12 @@ export const count = (number) => whole.format(number);
 /** "1 fact", "12 facts". */
 export const counted = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
 
-/** A probability as a percentage; what is small keeps a digit that says something. */
+/** A probability as a percentage, on one line; what is small keeps a digit that says something. */
 export function percent(probability) {
-  if (probability <= 0) return "0 %";
-  if (probability >= 0.9995) return probability >= 1 ? "100 %" : "> 99.9 %";
-  if (probability < 0.0005) return "< 0.1 %";
-  return `${(100 * probability).toFixed(1)} %`;
+  if (probability <= 0) return "0\u00a0%";
+  if (probability >= 0.9995) return probability >= 1 ? "100\u00a0%" : ">\u00a099.9\u00a0%";
+  if (probability < 0.0005) return "<\u00a00.1\u00a0%";
+  return `${(100 * probability).toFixed(1)}\u00a0%`;
 }
 
 /** A rank: ties give halves. */
@@ -27,7 +27,7 @@ export function oddsInWords(lost) {
   const moves = lost > 0 ? "fall" : "rise";
   const times = Math.exp(Math.min(Math.abs(lost), 50));
   if (Math.abs(lost) < NO_CHANGE) return "odds hardly change";
-  if (times < 2) return `odds ${moves} by ${Math.round(100 * Math.abs(Math.exp(-lost) - 1))} %`;
+  if (times < 2) return `odds ${moves} by ${Math.round(100 * Math.abs(Math.exp(-lost) - 1))}\u00a0%`;
   if (times > MANY_FOLD) return `odds ${moves} more than ${count(MANY_FOLD)}-fold`;
   return `odds ${moves} ${times.toFixed(times < 10 ? 1 : 0)}-fold`;
 }

@@ -137,7 +137,7 @@ function uploadResult({ accepted, unchanged, rejected, num_rejected: faults = re
 function drawChanges({ items, next }, canWrite) {
   learnFacts(items);
   const title = el("h2", {}, "Changes");
-  if (items.length === 0) return [title, empty("The graph is as it was trained", "Facts that you add or remove are listed here, and can be undone.")];
+  if (items.length === 0) return [title, empty("The graph is as it was loaded", "Facts that you add or remove are listed here, and can be undone.")];
   const columns = [
     { title: "Change", cell: (item) => changeBadges(item) },
     { title: "Fact", kind: "main", cell: (item) => [factText(item, { links: true }), item.why && el("div.small.soft", {}, item.why)] },

@@ -8,7 +8,7 @@ import { empty, fillWhenReady, loading, wrong } from "../components/notice.js";
 import { entityName, learn, learnExplanation, learnFacts, nameOf } from "../names.js";
 import { factKey, factOf, pathFacts } from "../components/path_layout.js";
 import { factText, questionOf, questionSentence, questionTabs, viewHead } from "../components/pieces.js";
-import { href, rename } from "../router.js";
+import { go, href, rename } from "../router.js";
 import { icon } from "../icons.js";
 import { table } from "../components/table.js";
 
@@ -70,7 +70,8 @@ class WhatIf {
     const names = [head, tail].filter(Boolean);
     const [explanation, ...around] = await Promise.all([
       this.answer && relation ? api.explain({ ...fact, asks_for: asksFor, paths: 5, prototypes: 5 }, this.signal).catch(() => null) : null,
-      ...names.map((name) => api.entity({ name, limit: LISTED }, this.signal)),
+      // An entity that is not there has none; the ranking says so.
+      ...names.map((name) => api.entity({ name, limit: LISTED }, this.signal).catch((error) => noneIfUnknown(error, name))),
     ]);
     if (explanation) learnExplanation(explanation);
     for (const each of around) learnFacts(each.items);
@@ -163,7 +164,8 @@ class WhatIf {
       fill(this.ranking, this.drawRanking(await this.moves(this.canceller.signal)));
     } catch (error) {
       if (error.name === "AbortError") return;
-      fill(this.ranking, wrong(error));
+      const onSuggestion = (name, { field }) => go("what-if", { ...this.question, [field]: name, answer: this.answer });
+      fill(this.ranking, wrong(error, { onSuggestion: error.field ? onSuggestion : null }));
     }
     this.ranking.removeAttribute("aria-busy");
   }
@@ -212,6 +214,11 @@ class WhatIf {
       moves.length === 0 && el("p.soft", {}, "Nothing can answer."),
     );
   }
+}
+
+function noneIfUnknown(error, name) {
+  if (error.status !== 404) throw error;
+  return { name, items: [] };
 }
 
 function moveBadge({ rank_before: before, rank_after: after }) {

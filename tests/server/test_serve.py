@@ -3,6 +3,7 @@
 import json
 import signal
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -108,3 +109,36 @@ def test_a_graph_is_served_by_the_shipped_model_with_its_store_beside_it(
     assert served.client.post("/v1/facts", json=fact).status_code == 201
     assert (tmp_path / "family.tsv.live.sqlite").is_file()
     assert graph.read_bytes() == content
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of another process")
+def test_a_full_disk_is_said_nothing_is_half_written_and_the_server_goes_on(
+    serve: Serve, run: Path
+) -> None:
+    import resource
+
+    served, fact = serve(run), {"head": "f0_ann", "relation": "parent_of", "tail": "new child"}
+    assert served.client.post("/v1/facts", json=fact).status_code == 201
+
+    def write() -> list[httpx.Response]:
+        rows = {"Content-Type": "text/tab-separated-values"}
+        return [
+            served.client.post("/v1/facts", json=fact | {"tail": "another"}),
+            served.client.post("/v1/facts/upload", content="f0_ann\tparent_of\tone", headers=rows),
+            served.client.post("/v1/decisions", json=fact | {"verdict": "accept"}),
+            served.client.post("/v1/jobs", content="f0_ann\tparent_of\t?", headers=rows),
+        ]
+
+    # No file may grow any more, which is what a full disk comes to.
+    limits = resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, (1, -1))
+    for refused in write():
+        assert refused.status_code == 507, refused.text
+        assert refused.json()["detail"].startswith("Expected to ")
+    assert served.client.get("/v1/graph").json()["snapshot"] == 1
+    assert served.client.post("/v1/answer", json=ASKED).status_code == 200
+    assert list((run / "live.jobs").glob("*/*")) == []
+    resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, limits)
+    for taken in write():
+        assert taken.is_success, taken.text
+    assert served.client.get("/v1/graph").json()["snapshot"] == 3

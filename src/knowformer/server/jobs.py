@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from knowformer.answering.candidates import HowToAnswer
-from knowformer.errors import BundleError, KnowformerError
+from knowformer.errors import BundleError, KnowformerError, StorageError
 from knowformer.live.snapshots import Snapshot
 from knowformer.server.problems import Problem
 from knowformer.storage.atomic_files import write_bytes, write_text
@@ -150,16 +150,26 @@ class Jobs:
                     f"Expected at most {MAX_UNDER_WAY} jobs at a time; so many wait already.",
                     headers={"Retry-After": "10"},
                 )
-            write_bytes(self.questions(job), content)
-            self._keep(job)
+            try:
+                write_bytes(self.questions(job), content)
+                self._write(job)
+            except BaseException:
+                shutil.rmtree(self._folder / job.id, ignore_errors=True)
+                raise
+            self._jobs[job.id] = job
             self._forget_old()
         self._queue.put(job.id)
         return job
 
     def cancel(self, number: str) -> Job:
-        """Ends a job; one that has ended stays as it is."""
+        """Ends a job; one that has ended stays as it is.
+
+        Raises:
+            Problem: there is none with this id.
+            StorageError: it cannot be stored; the job goes on.
+        """
         self.find(number)
-        return self._update(number, state="cancelled")
+        return self._update(number, state="cancelled", must_be_stored=True)
 
     def questions(self, job: Job) -> Path:
         """Returns the file of questions."""
@@ -210,20 +220,28 @@ class Jobs:
             rejected=summary.rejected,
         )
 
-    def _update(self, number: str, **changes: Any) -> Job:
-        """Changes a job unless it has ended; only a change of its state is worth a write."""
+    def _update(self, number: str, *, must_be_stored: bool = False, **changes: Any) -> Job:
+        """Changes a job unless it has ended; only a change of its state is worth a write.
+
+        On a full disk jobs go on all the same: the next server answers again what it does not know
+        to be done.
+        """
         with self._lock:
             job = self._jobs[number]
             if job.has_ended:
                 return job
             changed = job.model_copy(update=changes)
+            try:
+                if changed.state != job.state:
+                    self._write(changed)
+            except StorageError as error:
+                if must_be_stored:
+                    raise
+                _logger.warning("The state of a job, %s, is not stored: %s", changed.state, error)
             self._jobs[number] = changed
-            if changed.state != job.state:
-                self._keep(changed)
             return changed
 
-    def _keep(self, job: Job) -> None:
-        self._jobs[job.id] = job
+    def _write(self, job: Job) -> None:
         write_text(self._folder / job.id / RECORD, job.model_dump_json(indent=2) + "\n")
 
     def _forget_old(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from knowformer import Reasoner
-from knowformer.errors import BundleError
+from knowformer.errors import BundleError, StorageError
 from knowformer.live.snapshots import Snapshot
 from knowformer.server import jobs as module
 from knowformer.server.jobs import Job, Jobs
@@ -142,3 +142,29 @@ def test_links_lead_neither_jobs_nor_answers_elsewhere(
     (tmp_path / "all").symlink_to(tmp_path / "jobs")
     with pytest.raises(BundleError, match="symbolic link"):
         Jobs(tmp_path / "all", snapshot)
+
+
+def test_a_job_whose_state_cannot_be_stored_ends_and_so_do_those_after_it(
+    tmp_path: Path, snapshot: Callable[[], Snapshot]
+) -> None:
+    jobs = Jobs(tmp_path, snapshot)
+    first, second = (jobs.add(QUESTIONS, **HOW) for _ in range(2))
+    record = tmp_path / first.id / module.RECORD
+    record.unlink()
+    record.mkdir()  # a file cannot take its place, as none can on a full disk
+    with pytest.raises(StorageError):
+        jobs.cancel(first.id)
+    assert jobs.find(first.id).state == "queued"
+    jobs.start()
+    assert [wait(jobs, each.id).state for each in (first, second)] == ["done", "done"]
+    jobs.stop()
+
+
+def test_a_job_that_cannot_be_stored_leaves_nothing(
+    tmp_path: Path, snapshot: Callable[[], Snapshot], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = Jobs(tmp_path, snapshot)
+    monkeypatch.setattr(module, "RECORD", "no folder/job.json" + 300 * "x")
+    with pytest.raises(StorageError):
+        jobs.add(QUESTIONS, **HOW)
+    assert (jobs.every(), list(tmp_path.iterdir())) == ([], [])

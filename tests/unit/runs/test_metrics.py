@@ -23,17 +23,26 @@ WRITER = """
 import sys
 from pathlib import Path
 from knowformer.runs.metrics import update_metrics
-for number in range(30):
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(100):
     update_metrics(Path(sys.argv[1]), {f"{sys.argv[2]}{number}": {}})
 """
 
 
 def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
-    names = ("train", "evaluate", "calibrate")
-    writers = [subprocess.Popen([sys.executable, "-c", WRITER, tmp_path, name]) for name in names]
-    assert [writer.wait(300) for writer in writers] == [0, 0, 0]
-    wanted = {f"{name}{number}" for name in names for number in range(30)}
-    assert set(read_metrics(tmp_path)) == wanted
+    names = ("train", "evaluate")
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, tmp_path, name], **pipes) for name in names
+    ]
+    assert [writer.stdout.readline() for writer in writers] == ["ready\n", "ready\n"]
+    for writer in writers:
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    for writer in writers:
+        writer.communicate(timeout=300)
+    assert set(read_metrics(tmp_path)) == {f"{name}{n}" for name in names for n in range(100)}
     assert [path.name for path in tmp_path.iterdir()] == ["metrics.json"]
 
 

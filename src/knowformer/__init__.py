@@ -16,10 +16,13 @@ Train on an embedded graph, or on a file of facts; ask; come back later. ``confi
     2 ...
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+# Nothing is imported here, not even `typing`, which type checkers do not need to take this name for
+# theirs: until the command's first line runs, Ctrl-C would end it with a traceback.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from knowformer.answering.batch_job import BatchSummary
     from knowformer.answering.results import (
         Answer,
@@ -112,8 +115,10 @@ _MODULES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """Imports a public name when it is first asked for: a command's help needs none of them."""
+    from importlib import import_module
+
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_MODULES[name]), name)

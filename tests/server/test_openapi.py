@@ -1,6 +1,6 @@
 """Requests made up from the OpenAPI document: none of them may be our fault.
 
-A few hundred in ``./check``; ``KNOWFORMER_EXAMPLES=260`` makes so many for each operation, and
+A few hundred in ``./check``; ``KNOWFORMER_EXAMPLES=280`` makes so many for each operation, and
 ``--log-cli-level=INFO`` says how they ended.
 """
 
@@ -89,4 +89,5 @@ def test_no_request_is_our_fault(client: Client) -> None:
 
         ask()
     _logger.info("%d requests, by status: %s", sum(counted.values()), dict(sorted(counted.items())))
-    assert sum(counted.values()) >= 20 * EXAMPLES
+    # Of some operations there are few requests that differ, or one.
+    assert sum(counted.values()) >= 19 * EXAMPLES

@@ -2,7 +2,6 @@
 
 import os
 import signal
-from typing import Any
 
 STOPPED = b"Stopped before anything was begun.\n"
 
@@ -28,7 +27,7 @@ def main() -> None:
         run_app(app)
 
 
-def _end(*_: Any) -> None:
+def _end(*_: object) -> None:
     try:
         os.write(2, STOPPED)
     finally:

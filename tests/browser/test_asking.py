@@ -20,7 +20,7 @@ def test_a_question_is_said_back_asked_and_answered(visit: Visit) -> None:
     workbench.button("Ask").click()
     rows = workbench.settled().rows(ANSWERS)
     expect(rows).to_have_count(10)
-    expect(rows.first).to_contain_text(re.compile(r"1.*\d %.*(Known|New|Held out)"))
+    expect(rows.first).to_contain_text(re.compile(r"1.*\d\s%.*(Known|New|Held out)"))
     assert "#/ask?head=f0_ann&relation=parent_of" in workbench.page.url
     assert workbench.page.title() == "f0 ann parent of what? · knowformer"
 

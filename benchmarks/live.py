@@ -24,11 +24,11 @@ from snapshots import RESULTS, Stopwatch, random_graph, triple
 
 from knowformer import ModelConfig, Reasoner, RunConfig
 from knowformer.data.dataset import Dataset, Split
+from knowformer.data.name_search import NameSearch
 from knowformer.graph.inverse import num_with_inverses
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.live.database import Database
 from knowformer.live.facts import Action, Change, insert_changes
-from knowformer.live.name_search import NameSearch
 from knowformer.live.requests import utc_now
 from knowformer.live.snapshots import LiveGraph
 from knowformer.model.knowformer import KnowFormer

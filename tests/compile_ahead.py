@@ -27,7 +27,7 @@ def compile_kernels() -> None:
 def compile_views() -> None:
     graph = KnowledgeGraph.from_triples([("ann", "mother_of", "bob"), ("bob", "friend_of", "cid")])
     rules = Rules.of(ViewSettings(size=1))
-    extraction = CompiledExtraction(graph.adjacency.edges, ranks_of(graph), rules, map_in_order)
+    extraction = CompiledExtraction(graph.adjacency, ranks_of(graph), rules, map_in_order)
     extraction.extract(queries(graph, ask(graph, 0, None)), outside=True)
 
 

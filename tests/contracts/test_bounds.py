@@ -53,7 +53,7 @@ for seed in range(6):
 small = graph(0, 9, 20)
 rules = Rules.of(ViewSettings(size=3))
 extraction = CompiledExtraction(
-    small.adjacency.edges, ranks_of(small), rules, lambda f, items: list(map(f, items))
+    small.adjacency, ranks_of(small), rules, lambda f, items: list(map(f, items))
 )
 try:
     extraction.extract([Query(10**6, 0, 3, False, np.empty(0, dtype=np.int64))], outside=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Unpack
 
+import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
@@ -160,19 +161,19 @@ class Answerer:
             among=among,
             progress=progress,
         )
-        names, labels = self.graph.entities.names, self.labels.entities
+        named, labels = self.graph.entities.name, self.labels.entities
         name = self.graph.relations.names[number]
         ends = zip(ranking.heads.tolist(), ranking.tails.tolist(), strict=True)
         facts = [
             MissingFact(
-                head=names[head],
+                head=named(head),
                 relation=name,
-                tail=names[tail],
+                tail=named(tail),
                 rank=place + 1,
                 score=float(ranking.scores[place]),
                 probability=float(ranking.probabilities[place]),
-                head_label=labels.get(names[head]),
-                tail_label=labels.get(names[tail]),
+                head_label=labels.get(named(head)),
+                tail_label=labels.get(named(tail)),
             )
             for place, (head, tail) in enumerate(ends)
         ]
@@ -193,7 +194,7 @@ class Answerer:
             digest.update(weights.contiguous().numpy().tobytes())
         digest.update(self._engine.calibrator.fingerprint.encode())
         digest.update(self.graph.facts.contiguous().numpy().tobytes())
-        digest.update(self._known.to_bytes())
+        digest.update(np.ascontiguousarray(self._known.keys).data)
         names = [list(self.graph.entities), list(self.graph.relations)]
         labels = [sorted(self.labels.entities.items()), sorted(self.labels.relations.items())]
         digest.update(json.dumps([self._seed, names, labels]).encode())

@@ -185,8 +185,8 @@ def audit(source: GraphSource, *, seed: int = 0, repeated_rows: int = 0) -> Audi
 
 
 def _degrees(dataset: Dataset, facts: Ids) -> Degrees:
-    names = dataset.train.graph.entities.names
-    degrees = np.bincount(facts[:, [0, 2]].ravel(), minlength=len(names))
+    entities = dataset.train.graph.entities
+    degrees = np.bincount(facts[:, [0, 2]].ravel(), minlength=len(entities))
     hubs = np.argsort(-degrees, kind="stable")[:NUM_HUBS]
     return Degrees(
         mean=float(degrees.mean()),
@@ -199,8 +199,8 @@ def _degrees(dataset: Dataset, facts: Ids) -> Degrees:
         most=int(degrees.max()),
         num_once=int((degrees == 1).sum()),
         hubs=[
-            Hub(entity=names[i], label=dataset.labels.entity(names[i]), degree=int(degrees[i]))
-            for i in hubs.tolist()
+            Hub(entity=name, label=dataset.labels.entity(name), degree=int(degrees[i]))
+            for i, name in zip(hubs.tolist(), map(entities.name, hubs.tolist()), strict=True)
         ],
     )
 

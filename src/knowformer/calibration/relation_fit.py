@@ -102,9 +102,7 @@ def num_relation_questions(valid: Split) -> int:
 def relation_candidates(split: Split, facts: Int[Tensor, "F 3"]) -> Bool[np.ndarray, "F N"]:
     """Returns which relations each fact's own competes with: those not known between its ends."""
     num_relations = len(split.graph.relations)
-    known = KnownAnswers(
-        split.known, num_entities=len(split.graph.entities), num_relations=num_relations
-    )
+    known = KnownAnswers.of_split(split)
     heads, own, tails = facts.unbind(1)
     asked = torch.cartesian_prod(torch.arange(len(facts)), torch.arange(num_relations))
     number, relation = asked.unbind(1)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from knowformer.calibration.features import QueryFeatures, query_features
 from knowformer.data.dataset import Split
-from knowformer.graph.inverse import num_with_inverses, with_inverse_facts
+from knowformer.graph.inverse import num_with_inverses
 from knowformer.queries.known_answers import KnownAnswers
 from knowformer.queries.scores import Scores
 from knowformer.scoring.batch_size import queries_at_once
@@ -86,7 +86,7 @@ def sample_candidates(
     graph = split.graph
     sizes = {"num_entities": len(graph.entities), "num_relations": len(graph.relations)}
     seen = KnownAnswers.of(graph)
-    held_out, known = KnownAnswers(split.facts, **sizes), KnownAnswers(split.known, **sizes)
+    held_out, known = KnownAnswers(split.facts, **sizes), KnownAnswers.of_split(split)
     asked, is_missing, weights = _sample_queries(split, queries, seed)
     batches: list[CalibrationSample] = []
     first = 0
@@ -143,14 +143,14 @@ def _sample_queries(
     num_relations = len(split.graph.relations)
     width = num_with_inverses(num_relations)
 
-    def keys(facts: Int[Tensor, "N 3"]) -> Tensor:
-        directed = with_inverse_facts(facts, num_relations)
-        distinct: Tensor = torch.unique(directed[:, 0] * width + directed[:, 1])
-        return distinct
+    def keys(answers: KnownAnswers) -> Tensor:
+        heads, relations = answers.queries().unbind(1)
+        return heads * width + relations
 
-    missing = keys(split.facts)
-    every = keys(torch.cat([split.graph.facts, split.facts]))
-    others = every[~torch.isin(every, missing)]
+    sizes = {"num_entities": len(split.graph.entities), "num_relations": num_relations}
+    missing = keys(KnownAnswers(split.facts, **sizes))
+    others = keys(KnownAnswers.of(split.graph))  # rising, as those that are missing are
+    others = others[~torch.isin(others, missing)]
     chosen: list[Tensor] = []
     weights: list[Tensor] = []
     for name, part in (("missing", missing), ("others", others)):

@@ -100,9 +100,9 @@ def to_pandas(graph: KnowledgeGraph | Dataset) -> "pandas.DataFrame":
     splits: list[str] = []
     for name, its_graph, facts in _splits(graph):
         heads, relations, tails = facts.numpy().T.tolist()
-        content["head"] += [its_graph.entities.names[i] for i in heads]
-        content["relation"] += [its_graph.relations.names[i] for i in relations]
-        content["tail"] += [its_graph.entities.names[i] for i in tails]
+        content["head"] += map(its_graph.entities.name, heads)
+        content["relation"] += map(its_graph.relations.name, relations)
+        content["tail"] += map(its_graph.entities.name, tails)
         splits += [name] * len(facts)
     return pandas.DataFrame(content | ({"split": splits} if isinstance(graph, Dataset) else {}))
 
@@ -304,7 +304,7 @@ def to_hetero(
     listed = list(members)
     for head, relation, tail in torch.unique(edge_types, dim=0).tolist():
         is_one = (edge_types == torch.tensor([head, relation, tail])).all(1)
-        edges = data[listed[head], names.relations.names[relation], listed[tail]]
+        edges = data[listed[head], names.relations.name(relation), listed[tail]]
         edges.edge_index = places[facts[is_one][:, [0, 2]].T.contiguous()]
         if split_ids is not None:
             edges.edge_split = split_ids[is_one]

@@ -34,9 +34,12 @@ class Split:
     graph: KnowledgeGraph
     facts: Int[Tensor, "N 3"]
     known: Int[Tensor, "K 3"]  # removed from the candidates when ranking (filtered setting)
+    stored_known: KnowledgeGraph | None = None  # the graph of those, where its edges are stored
 
     def known_graph(self) -> KnowledgeGraph:
         """Returns the graph of all facts known to be true."""
+        if self.stored_known is not None:
+            return self.stored_known
         return KnowledgeGraph(self.graph.entities, self.graph.relations, self.known)
 
 
@@ -57,6 +60,8 @@ class Dataset:
     valid: Split
     test: Split
     labels: Labels = field(default_factory=Labels)
+    folder: Path | None = None
+    """Where it is mapped from; None: it is in memory."""
 
     @property
     def relations(self) -> Vocabulary:
@@ -145,10 +150,13 @@ class Dataset:
         Reports filter validation by test facts too, as the field does. For choosing weights that
         would let test facts in through the back door, so the figure seen in training is lower.
         """
-        visible = torch.cat([self.valid.graph.facts, self.valid.facts])
+        if self.folder is None:
+            visible = torch.cat([self.valid.graph.facts, self.valid.facts])
+        else:  # they stand there, one after the other
+            visible = self.valid.known[: len(self.train.facts) + len(self.valid.facts)]
         return TrainingSplits(
-            train=replace(self.train, known=self.train.facts),
-            valid=replace(self.valid, known=visible),
+            train=replace(self.train, known=self.train.facts, stored_known=None),
+            valid=replace(self.valid, known=visible, stored_known=None),
         )
 
     def without_test(self) -> "Dataset":
@@ -219,8 +227,11 @@ def build_dataset(
 
 def _number_by_appearance(used: Ids, names: Sequence[str]) -> tuple[list[str], Ids]:
     """Returns the names in use by first appearance, and the new id of each old one."""
-    distinct, first = np.unique(used, return_index=True)
-    old: list[int] = distinct[np.argsort(first)].tolist()
+    first = np.full(len(names), len(used))
+    # The last assignment stays: that of the first place.
+    first[used[::-1]] = np.arange(len(used))[::-1]
+    order = np.argsort(first, kind="stable")
+    old: list[int] = order[: np.count_nonzero(first < len(used))].tolist()
     ids = np.full(len(names), -1, dtype=np.int64)
     ids[old] = np.arange(len(old))
     return [names[i] for i in old], ids

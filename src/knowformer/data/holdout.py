@@ -164,5 +164,5 @@ def _with_facts(graph: KnowledgeGraph, facts: Int[Tensor, "n 3"]) -> KnowledgeGr
 def _induced_graph(
     graph: KnowledgeGraph, members: Int[Tensor, " v"], facts: Int[Tensor, "n 3"]
 ) -> KnowledgeGraph:
-    names = (graph.entities.names[member] for member in members.tolist())
+    names = map(graph.entities.name, members.tolist())
     return KnowledgeGraph(Vocabulary(names, kind="entity"), graph.relations, facts)

@@ -80,6 +80,14 @@ def read_labels(folder: Path) -> Labels:
     return Labels(_read(folder / ENTITY_FILE), _read(folder / RELATION_FILE))
 
 
+def write_labels(folder: Path, labels: Labels) -> None:
+    """Writes the label files of a data set's folder that is being made."""
+    for name, of_kind in ((ENTITY_FILE, labels.entities), (RELATION_FILE, labels.relations)):
+        if of_kind:
+            lines = "".join(f"{id_}\t{label}\n" for id_, label in of_kind.items())
+            (folder / name).write_text(lines, encoding="utf-8", errors="replace")
+
+
 def read_label_file(path: Path) -> Labels:
     """Reads one file of ids and readable names, of entities and relations alike.
 

@@ -6,6 +6,7 @@ folder with train, msg, valid, test     valid and test are predicted from msg, w
                                         relations may all be new
 file, or folder with train alone        split by a seed
 folder with edges.txt                   one kind of edge, no direction, split 85/5/10 by a seed
+folder with mapped/                     arrays of a large graph, which stay where they are
 """
 
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from knowformer.data.dataset import (
     make_dataset,
 )
 from knowformer.data.labels import Labels, read_labels
+from knowformer.data.mapped_dataset import FOLDER, holds_mapped, open_mapped
 from knowformer.data.splitting import split_edges
 from knowformer.data.trained_relations import (
     check_relations,
@@ -58,6 +60,8 @@ def load_dataset(
     path = _resolve(source)
     if path.is_file():
         return _from_single_file(path, read_triples(path), seed, relations)
+    if holds_mapped(path):
+        return load_dataset(open_mapped(path), relations=relations)
     return replace(_from_folder(path, seed, relations), labels=read_labels(path))
 
 
@@ -77,6 +81,8 @@ def load_graph(source: GraphSource, relations: Vocabulary | None = None) -> Know
     if isinstance(source, Dataset):
         return load_dataset(source, relations=relations).test.known_graph()
     path = _resolve(source)
+    if holds_mapped(path):
+        return load_graph(open_mapped(path).test.known_graph(), relations)
     if path.is_dir() and not _is_split(path) and (path / "train.txt").is_file():
         path = path / "train.txt"
     if path.is_file():
@@ -92,7 +98,7 @@ def load_labels(source: GraphSource) -> Labels:
     if isinstance(source, Dataset):
         return source.labels
     path = _resolve(source)
-    return read_labels(path) if path.is_dir() else Labels()
+    return read_labels(path / FOLDER if holds_mapped(path) else path) if path.is_dir() else Labels()
 
 
 def catalogue_name(source: GraphSource) -> str | None:
@@ -108,7 +114,8 @@ def is_graph(source: str | Path) -> bool:
     path = Path(source)
     try:
         if path.is_dir():
-            return any((path / name).is_file() for name in ("train.txt", "edges.txt"))
+            has_text = any((path / name).is_file() for name in ("train.txt", "edges.txt"))
+            return has_text or holds_mapped(path)
         return path.is_file() or catalogue_name(source) is not None
     except OSError:  # forbidden, or a name that cannot be
         return False

@@ -72,7 +72,7 @@ def rank_split(
     graph = split.graph
     num_relations = len(graph.relations)
     directed = with_inverse_facts(split.facts, num_relations)
-    known = KnownAnswers(split.known, num_entities=len(graph.entities), num_relations=num_relations)
+    known = KnownAnswers.of_split(split)
     optimistic = torch.zeros(len(directed), dtype=torch.double)
     pessimistic = torch.zeros_like(optimistic)
     is_seen = torch.zeros(len(directed), dtype=torch.bool)

@@ -50,7 +50,7 @@ def unlinked_pairs(split: Split, *, seed: int) -> Int[Tensor, "N 3"]:
     """Samples as many unlinked pairs as the split has facts, or fewer if there are not enough."""
     num_entities, num_relations = len(split.graph.entities), len(split.graph.relations)
     return sample_unlinked(
-        KnownAnswers(split.known, num_entities=num_entities, num_relations=num_relations),
+        KnownAnswers.of_split(split),
         split.facts[:, 1],
         num_entities=num_entities,
         num_relations=num_relations,

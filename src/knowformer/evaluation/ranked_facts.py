@@ -45,21 +45,17 @@ class RankedFacts:
         """
         heads, relations, tails = self.directed.unbind(1)
         asks_head, ranks = self.asks_head, self.ranks
-        named = [self.entities.names, self.relations.names, self.entities.names]
-        ids = [
-            torch.where(asks_head, tails, heads),
-            base_relation(relations, len(self.relations)),
-            torch.where(asks_head, heads, tails),
-        ]
-        head, relation, tail = (
-            [names[number] for number in column.tolist()]
-            for names, column in zip(named, ids, strict=True)
+        entity, named = self.entities.name, self.relations.name
+        head, tail = (
+            torch.where(asks_head, one, other).tolist()
+            for one, other in ((tails, heads), (heads, tails))
         )
+        relation = base_relation(relations, len(self.relations)).tolist()
         scores: list[float] = [] if ranks.scores is None else ranks.scores.tolist()
         return {
-            "head": head,
-            "relation": relation,
-            "tail": tail,
+            "head": [entity(number) for number in head],
+            "relation": [named(number) for number in relation],
+            "tail": [entity(number) for number in tail],
             "side": ["head" if backwards else "tail" for backwards in asks_head.tolist()],
             "rank": ranks.realistic.tolist(),
             "rank_optimistic": ranks.optimistic.tolist(),

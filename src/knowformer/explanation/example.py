@@ -44,9 +44,9 @@ def find_facts(scorer: Scorer, split: Split, known: KnownAnswers) -> list[NamedT
     found = directed[tails][ranks.realistic[tails] == 1.0]
     rows, _ = known.lookup(found[:, 0], found[:, 1])
     few_answers_first = torch.bincount(rows, minlength=len(found)).argsort(stable=True)
-    entities, relations = split.graph.entities.names, split.graph.relations.names
+    entity, name = split.graph.entities.name, split.graph.relations.name
     return [
-        (entities[head], relations[relation], entities[tail])
+        (entity(head), name(relation), entity(tail))
         for head, relation, tail in found[few_answers_first].tolist()
     ]
 

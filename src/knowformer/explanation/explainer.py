@@ -78,9 +78,9 @@ class Explainer:
         )
         fact = torch.tensor([[first, number, last]])
         explanation = Explanation(
-            head=self._graph.entities.names[first],
+            head=self._graph.entities.name(first),
             relation=self._graph.relations.names[number],
-            tail=self._graph.entities.names[last],
+            tail=self._graph.entities.name(last),
             asks_for=asks_for,
             standing=before,
             num_rivals=int(prediction.competitors.sum()),
@@ -143,7 +143,7 @@ class Explainer:
         )
 
     def _name(self, graph: EvidenceGraph, entity: int) -> str:
-        return self._graph.entities.names[int(graph.entities[entity])]
+        return self._graph.entities.name(int(graph.entities[entity]))
 
     def _attended(
         self, evidence: AnswerEvidence, entities: list[int], at: tuple[int, int] | None = None

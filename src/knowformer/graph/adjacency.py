@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from knowformer.graph.edge_orders import EarlierEdges, EdgeIndices
+from knowformer.graph.edge_orders import EarlierEdges, EdgeIndices, EdgeLists
 from knowformer.graph.fact_index import BY_QUERY, BY_RECEIVER, FactIndex
 from knowformer.graph.id_ranges import check_facts
 from knowformer.graph.inverse import inverse_facts, num_with_inverses, with_inverse_facts
@@ -28,19 +28,37 @@ class Adjacency:
             DataError: an id is out of range; kernels go by these edges and do not look again.
         """
         check_facts(facts, num_entities=num_entities, num_relations=num_relations)
-        directed = with_inverse_facts(facts, num_relations).numpy()
-        width = num_with_inverses(num_relations)
-        sizes = {"num_entities": num_entities, "num_relations": width}
+        sizes = {"num_entities": num_entities, "num_relations": num_relations}
+        indices = [
+            FactIndex.with_inverses(facts.numpy(), order, **sizes)
+            for order in (BY_RECEIVER, BY_QUERY)
+        ]
+        self._indices = EdgeIndices(num_entities, num_with_inverses(num_relations), *indices)
         self.num_relations = num_relations  # as named, without inverses
-        self._indices = EdgeIndices(
-            num_entities,
-            width,
-            by_receiver=FactIndex.of(directed, BY_RECEIVER, **sizes),
-            by_sender=FactIndex.of(directed, BY_QUERY, **sizes),
-        )
         self._earlier: EarlierEdges | None = None
         self.memo: dict[object, Any] = {}
         """What others have made of these edges, to be kept as long as they are."""
+
+    @classmethod
+    def of_sorted(
+        cls, by_query: FactIndex, by_pair: FactIndex, lists: EdgeLists, *, num_relations: int
+    ) -> "Adjacency":
+        """Takes edges that are sorted already, such as stored ones, and looks at none of them.
+
+        Args:
+            by_query: the facts and their inverses by head, relation and tail.
+            by_pair: the same by tail, head and relation.
+            lists: what walks need of them.
+            num_relations: as named, without inverses.
+        """
+        result = cls.__new__(cls)
+        width, num_entities = num_with_inverses(num_relations), len(lists.offsets) - 1
+        result.num_relations = num_relations
+        result._indices = EdgeIndices(num_entities, width, by_pair, by_query)
+        result._earlier = None
+        result.memo = {}
+        result.lists = lists
+        return result
 
     def changed(
         self, *, added: Int[Tensor, "A 3"], removed: Int[Tensor, "B 3"], num_entities: int
@@ -104,6 +122,15 @@ class Adjacency:
         """The edges in the form that kernels take."""
         earlier, self._earlier = self._earlier, None  # no chain of snapshots is kept
         return earlier.build_edges(self.num_entities) if earlier else self._indices.build_edges()
+
+    @cached_property
+    def lists(self) -> EdgeLists:
+        """Both orders of the edges, as walks over the graph take them."""
+        return EdgeLists.of(self.edges)
+
+    def build_lists(self) -> EdgeLists:
+        """Makes the lists anew, without the rest of what kernels take, which is larger."""
+        return self._indices.build_lists()
 
     def has_fact(self, facts: Int[Tensor, "N 3"]) -> Bool[Tensor, " N"]:
         """Returns True where a fact is there; it may be an inverse."""

@@ -5,6 +5,7 @@ a few places: then every array is copied around those, and its numbers are moved
 """
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,28 @@ Ints = npt.NDArray[np.int32]
 
 MANY_CHANGES = 100
 MOST_CHANGES = 0.01  # of all edges; when both are passed, building anew is as quick
+
+
+class EdgeLists(NamedTuple):
+    """Arrays of ``Edges`` that walks over the graph need; they may be mapped from files."""
+
+    offsets: Ints
+    sender: Ints
+    relation: Ints
+    sender_offsets: Ints
+    message_relation: Ints
+    message_offsets: Ints
+    receiver: Ints
+
+    @classmethod
+    def of(cls, edges: Edges) -> "EdgeLists":
+        """Returns the arrays of edges, not copied."""
+        return cls(*(getattr(edges, name).numpy() for name in cls._fields))
+
+    def message_sender(self) -> Ints:
+        """Returns the sender of every message."""
+        senders = np.arange(len(self.sender_offsets) - 1, dtype=np.int32)
+        return np.repeat(senders, np.diff(self.sender_offsets))
 
 
 @dataclass(frozen=True)
@@ -39,31 +62,39 @@ class EdgeIndices:
         )
         return EdgeIndices(num_entities, self.num_relations, by_receiver, by_sender)
 
+    def build_lists(self) -> EdgeLists:
+        """Makes the lists; messages are the distinct pairs of sender and relation."""
+        by_receiver, by_sender = self.by_receiver, self.by_sender
+        first = by_sender.run_starts()
+        at_first = by_sender.keys[first]
+        sender = by_sender.layout.column(at_first, "head")
+        return EdgeLists(
+            offsets=by_receiver.offsets(self.num_entities).astype(np.int32),
+            sender=by_receiver.column("head").astype(np.int32),
+            relation=by_receiver.column("relation").astype(np.int32),
+            sender_offsets=_rises(sender, self.num_entities),
+            message_relation=by_sender.layout.column(at_first, "relation").astype(np.int32),
+            message_offsets=np.append(first, len(by_sender)).astype(np.int32),
+            receiver=by_sender.column("tail").astype(np.int32),
+        )
+
     def build_edges(self) -> Edges:
-        """Makes the edges for kernels; messages are the distinct pairs of sender and relation."""
-        by_sender = self.by_sender
-        sender, relation = by_sender.column("head"), by_sender.column("relation")
-        is_first = np.ones(len(by_sender), dtype=bool)
-        is_first[1:] = (sender[1:] != sender[:-1]) | (relation[1:] != relation[:-1])
-        first = np.flatnonzero(is_first)
-        receiver = by_sender.column("tail")
+        """Makes the edges for kernels."""
+        lists = self.build_lists()
+        receiver = lists.receiver.astype(np.int64)
         # Receivers with places in one integer: numpy sorts these faster than it finds an order.
         places = np.sort(receiver << 32 | np.arange(len(receiver))) & (2**32 - 1)
         by_message = np.empty_like(places)
         by_message[places] = np.arange(len(places))
+        sizes = np.diff(lists.message_offsets)
+        message = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
         return Edges(
             num_entities=self.num_entities,
             num_relations=self.num_relations,
-            offsets=_int32(self.by_receiver.offsets(self.num_entities)),
-            sender=_int32(self.by_receiver.column("head")),
-            relation=_int32(self.by_receiver.column("relation")),
-            message=_int32((np.cumsum(is_first, dtype=np.int32) - 1)[places]),
-            sender_offsets=_int32(np.searchsorted(sender[first], np.arange(self.num_entities + 1))),
-            message_sender=_int32(sender[first]),
-            message_relation=_int32(relation[first]),
-            message_offsets=_int32(np.append(first, len(by_sender))),
-            receiver=_int32(receiver),
+            message=_int32(message[places]),
+            message_sender=_int32(lists.message_sender()),
             by_message=torch.from_numpy(by_message),
+            **{name: torch.from_numpy(array) for name, array in lists._asdict().items()},
         )
 
 
@@ -171,6 +202,11 @@ def _change_messages(
     of_added[is_new] = splice.new_numbers[nth[is_new]]
     sizes = np.bincount(nth[is_new], minlength=len(splice.places))
     return _MessageChange(splice, added[is_first], splice.apply(counts, sizes), of_added)
+
+
+def _rises(numbers: Ids, size: int) -> Ints:
+    """Returns where each of ``size`` numbers begins in a rising list, and where the last ends."""
+    return np.searchsorted(numbers, np.arange(size + 1)).astype(np.int32)
 
 
 def _message_at(old: Edges, places: Ids) -> Ids:

@@ -4,6 +4,8 @@ A graph is a value. One that has grown is another graph, a snapshot with a highe
 shares with the one before all that did not change.
 """
 
+import hashlib
+import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -82,6 +84,11 @@ class KnowledgeGraph:
         return Adjacency(
             self.facts, num_entities=len(self.entities), num_relations=len(self.relations)
         )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A checksum of the facts and of all names."""
+        return fingerprint_of(self, self.adjacency.by_query.keys)
 
     @property
     def entity_keys(self) -> npt.NDArray[np.uint64]:
@@ -179,7 +186,8 @@ class KnowledgeGraph:
     def __reduce__(self) -> tuple[Any, ...]:
         # Edges are sorted again where the graph arrives: sorting is quicker than sending them.
         facts = self.facts.numpy()
-        return _rebuild, (self.entities.names, self.relations.names, facts, self.version)
+        names = [tuple(vocabulary.names) for vocabulary in (self.entities, self.relations)]
+        return _rebuild, (*names, facts, self.version)
 
     def __repr__(self) -> str:
         return (
@@ -197,6 +205,14 @@ def _rebuild(
         torch.from_numpy(facts),
         version=version,
     )
+
+
+def fingerprint_of(graph: KnowledgeGraph, known: Ids) -> str:
+    """Returns a checksum of a graph's names and of the facts that are known of it, as keys."""
+    digest = hashlib.sha256(np.ascontiguousarray(known).data)
+    for vocabulary in (graph.entities, graph.relations):
+        digest.update(json.dumps(list(vocabulary)).encode())
+    return digest.hexdigest()
 
 
 def number_facts(
@@ -218,5 +234,5 @@ def renumber_relations(
     heads, numbers, tails = facts.unbind(1)
     number_of = torch.zeros(len(old), dtype=torch.long)
     for number in torch.bincount(numbers).nonzero().flatten().tolist():
-        number_of[number] = new.id(old.names[number])
+        number_of[number] = new.id(old.name(number))
     return torch.stack([heads, number_of[numbers], tails], 1)

@@ -22,20 +22,18 @@ class Roles:
 
     def __init__(self, adjacency: Adjacency) -> None:
         """Counts; ``roles_of`` does it once for a graph."""
-        index = adjacency.by_query
+        lists = adjacency.lists
         self.num_entities = adjacency.num_entities
         self.num_relations = adjacency.num_relations
         self.num_roles = num_with_inverses(adjacency.num_relations)
-        # Sorted by head and relation: the facts of an entity in one role stand together.
-        keys = index.column("head") * np.int64(self.num_roles) + index.column("relation")
-        first = np.flatnonzero(np.diff(keys, prepend=-1))
-        self._entity, self._role = np.divmod(keys[first], self.num_roles)
-        self._count = np.diff(first, append=len(keys))
-        self._offsets = np.searchsorted(self._entity, np.arange(self.num_entities + 1))
+        # The facts of an entity in one role are the edges of one of its messages.
+        self._role, self._offsets = lists.message_relation, lists.sender_offsets
+        self._bounds = lists.message_offsets
 
     def entities(self, role: int) -> Int[np.ndarray, " N"]:
         """Returns the entities in a role."""
-        return self._entity[self._role == role]
+        messages = np.flatnonzero(self._role == role)
+        return np.searchsorted(self._offsets, messages, side="right") - 1
 
     def log_share(self, entity: int, *, backwards: bool = False) -> Float[np.ndarray, " N"]:
         """Returns the log of each named relation's share in the facts that an entity is head of.
@@ -61,7 +59,8 @@ class Roles:
     @cached_property
     def _shares(self) -> Float[np.ndarray, " R"]:
         """The share of each role in all facts, as heads and as tails; none is zero."""
-        counts = np.bincount(self._role, weights=self._count, minlength=self.num_roles)
+        sizes = np.diff(self._bounds)
+        counts = np.bincount(self._role, weights=sizes, minlength=self.num_roles)
         return _by_side(counts + 1.0)
 
     @cached_property
@@ -79,8 +78,10 @@ class Roles:
     def _table(self, first: int, last: int) -> Float[np.ndarray, "E R"]:
         """Returns how many facts each of a run of entities has in each role."""
         table = np.zeros((last - first, self.num_roles))
-        at = slice(self._offsets[first], self._offsets[last])
-        table[self._entity[at] - first, self._role[at]] = self._count[at]
+        bounds = self._offsets[first : last + 1]
+        entity = np.repeat(np.arange(last - first), np.diff(bounds))
+        counts = np.diff(self._bounds[bounds[0] : bounds[-1] + 1])
+        table[entity, self._role[bounds[0] : bounds[-1]]] = counts
         return table
 
 

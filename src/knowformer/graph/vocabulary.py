@@ -1,17 +1,22 @@
 """Names to ids and back; an unknown name is answered with the nearest known spellings."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain
+from operator import eq
 from threading import Lock
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
 
 from knowformer.errors import VocabularyError, suggest
+from knowformer.graph.stored_names import StoredNames
 from knowformer.seeding import name_keys
 
 MANY_NAMES = 60  # more than that are not listed in a message
 SOME_NAMES = 12  # of many relations, to show what they look like
+MOST_COMPARED = 1_000_000  # names; looking for near spellings among more takes too long
 
 
 class Vocabulary:
@@ -24,7 +29,22 @@ class Vocabulary:
     def __init__(self, names: Iterable[str], *, kind: str) -> None:
         self.kind = kind  # "entity" or "relation", for messages
         self._table = _Table(dict.fromkeys(names))
-        self._size = len(self._table.names)
+        self._size = len(self._table.added)
+
+    @classmethod
+    def of_stored(cls, names: StoredNames, *, kind: str) -> "Vocabulary":
+        """Returns the vocabulary of names that stay where they are stored."""
+        result = cls.__new__(cls)
+        result.kind = kind
+        result._table = _Table((), names)
+        result._size = len(names)
+        result.__dict__["_keys"] = names.keys
+        return result
+
+    @property
+    def stored(self) -> StoredNames | None:
+        """The first names, where these are stored; None: all are in memory."""
+        return self._table.stored
 
     def extended(self, names: Iterable[str]) -> "Vocabulary":
         """Returns a vocabulary with more names, numbered after those of this one."""
@@ -40,9 +60,12 @@ class Vocabulary:
         return result
 
     @cached_property
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> Sequence[str]:
         """All names, by id."""
-        return tuple(self._table.names[: self._size])
+        stored, table = self._table.stored, self._table
+        if stored is None:
+            return tuple(table.added[: self._size])
+        return stored if len(stored) == self._size else _ManyNames(self)
 
     def __len__(self) -> int:
         return self._size
@@ -51,15 +74,15 @@ class Vocabulary:
         return iter(self.names)
 
     def __contains__(self, name: object) -> bool:
-        return self._table.ids.get(name, self._size) < self._size
+        return self._table.find(name, self._size) < self._size
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Vocabulary) or len(self) != len(other):
             return False
-        return self._table is other._table or self.names == other.names
+        return self._table is other._table or all(map(eq, self, other))
 
     def __hash__(self) -> int:
-        return hash(self.names)
+        return hash(tuple(self.names))
 
     def __repr__(self) -> str:
         return f"Vocabulary({len(self)} {self.kind} names)"
@@ -70,7 +93,7 @@ class Vocabulary:
         Raises:
             VocabularyError: the name is unknown; the message offers near spellings.
         """
-        number = self._table.ids.get(name, self._size)
+        number = self._table.find(name, self._size)
         if number < self._size:
             return number
         raise VocabularyError(
@@ -79,11 +102,11 @@ class Vocabulary:
 
     def name(self, number: int) -> str:
         """Returns the name of an id, without a list of all names."""
-        return self._table.names[number]
+        return self._table.name(number)
 
     def hint(self, name: str) -> str:
         """Returns near spellings of an unknown name, else names that exist if that may help."""
-        near = suggest(name, self.names)
+        near = suggest(name, self.names) if len(self) <= MOST_COMPARED else ""
         if near or (self.kind != "relation" and len(self) > MANY_NAMES):
             return near
         shown = len(self) if len(self) <= MANY_NAMES else SOME_NAMES
@@ -99,22 +122,62 @@ class Vocabulary:
         return _frozen(name_keys(list(self.names)))
 
 
-class _Table:
-    """Names and their ids, to which names are only ever added."""
+class _ManyNames(Sequence[str]):
+    """The names of a vocabulary of which some are stored, each made when it is asked for."""
 
-    def __init__(self, names: Iterable[str]) -> None:
-        self.names = list(names)
-        self.ids: dict[object, int] = {name: number for number, name in enumerate(self.names)}
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+
+    def __len__(self) -> int:
+        return len(self._vocabulary)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        name, numbers = self._vocabulary.name, range(len(self))[index]
+        return name(numbers) if isinstance(numbers, int) else [name(number) for number in numbers]
+
+    def __iter__(self) -> Iterator[str]:
+        stored = self._vocabulary.stored or ()
+        return chain(stored, map(self._vocabulary.name, range(len(stored), len(self))))
+
+
+class _Table:
+    """Names and their ids, to which names are only ever added; the first may be stored ones."""
+
+    def __init__(self, names: Iterable[str], stored: StoredNames | None = None) -> None:
+        self.stored = stored
+        self._first = 0 if stored is None else len(stored)
+        self.added = list(names)
+        self._ids: dict[object, int] = {
+            name: number for number, name in enumerate(self.added, start=self._first)
+        }
         self._lock = Lock()
+
+    def find(self, name: object, default: int) -> int:
+        """Returns the id of a name."""
+        number = self._ids.get(name)
+        if number is None and self.stored is not None:
+            number = self.stored.find(name)
+        return default if number is None else number
+
+    def name(self, number: int) -> str:
+        """Returns the name of an id."""
+        if self.stored is not None and number < self._first:
+            return self.stored[number]
+        return self.added[number - self._first]
 
     def extended(self, size: int, names: list[str]) -> "_Table":
         """Adds names after the first ``size``: in place, or in a copy where others stand there."""
         with self._lock:
-            if len(self.names) > size:
-                return _Table([*self.names[:size], *names])
+            own = size - self._first
+            if len(self.added) > own:
+                return _Table([*self.added[:own], *names], self.stored)
             # The list first: whoever sees an id finds its name.
-            self.names += names
-            self.ids |= {name: size + number for number, name in enumerate(names)}
+            self.added += names
+            self._ids |= {name: size + number for number, name in enumerate(names)}
             return self
 
 

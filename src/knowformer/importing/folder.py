@@ -1,6 +1,7 @@
 """Data-set folders as an import writes them, and ``load_dataset`` reads them back.
 
 train.txt, valid.txt, test.txt          facts, head<TAB>relation<TAB>tail
+mapped/                                 of a large graph, in their place: see data.mapped_dataset
 entity_names.txt, relation_names.txt    readable names, where there are any
 audit.json, audit.md                    what the audit found
 bad_rows.tsv                            rows that could not be used, if they were passed over
@@ -15,7 +16,8 @@ from typing import Any
 from knowformer.audit.audit import Audit
 from knowformer.audit.text import audit_markdown
 from knowformer.data.dataset import Dataset, Split
-from knowformer.data.labels import ENTITY_FILE, RELATION_FILE
+from knowformer.data.labels import write_labels
+from knowformer.data.mapped_dataset import write_mapped
 from knowformer.data.readers.rows import BadRows
 from knowformer.errors import StorageError
 from knowformer.storage.atomic_files import atomic_folder
@@ -60,22 +62,34 @@ def _check_parent(folder: Path) -> None:
 
 
 def write_folder(
-    folder: Path, dataset: Dataset, audit: Audit, bad_rows: BadRows, record: dict[str, Any]
+    folder: Path,
+    dataset: Dataset,
+    audit: Audit,
+    bad_rows: BadRows,
+    record: dict[str, Any],
+    *,
+    mapped: bool = False,
 ) -> None:
     """Writes a data set, its audit and its record; the folder appears whole, replacing an old one.
+
+    Args:
+        folder: the folder.
+        dataset: the data set.
+        audit: of it.
+        bad_rows: rows that were passed over.
+        record: what it was made from.
+        mapped: write arrays that stay on disk, instead of text.
 
     Raises:
         StorageError: the folder cannot be written.
     """
     with atomic_folder(folder, replace=True) as place:
-        for split in (dataset.train, dataset.valid, dataset.test):
-            _write_facts(place / f"{split.name}.txt", split)
-        for name, labels in (
-            (ENTITY_FILE, dataset.labels.entities),
-            (RELATION_FILE, dataset.labels.relations),
-        ):
-            if labels:
-                _write_lines(place / name, [f"{id_}\t{label}" for id_, label in labels.items()])
+        if mapped:
+            write_mapped(place, dataset)
+        else:
+            for split in (dataset.train, dataset.valid, dataset.test):
+                _write_facts(place / f"{split.name}.txt", split)
+            write_labels(place, dataset.labels)
         if bad_rows.rows:
             lines = [f"{row.place}\t{row.reason}" for row in bad_rows.rows]
             _write_lines(place / BAD_ROWS_FILE, lines)

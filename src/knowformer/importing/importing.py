@@ -33,6 +33,8 @@ from knowformer.data.splitting import (
 from knowformer.errors import ConfigError, DataError
 from knowformer.importing.folder import check_free, write_folder
 
+MAPPED_FROM = 5_000_000  # facts; more take minutes to read as text, and gigabytes of memory
+
 Progress = Callable[[str, int, int], None]
 """Called with the stage of the import, the bytes read so far and the bytes of all files."""
 
@@ -50,6 +52,8 @@ class ImportOptions:
     no_leaks: bool = False
     keep_literals: bool = False
     skip_bad: bool = False
+    mapped: bool | None = None
+    """Write arrays that stay on disk, instead of text; by default from five million facts on."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -106,7 +110,8 @@ def import_files(
     notes = [*files.notes, *notes]
     record = _record(files, table, notes, options)
     files.report("write")
-    write_folder(folder, dataset, audited, files.bad_rows, record)
+    mapped = len(table.facts) >= MAPPED_FROM if options.mapped is None else options.mapped
+    write_folder(folder, dataset, audited, files.bad_rows, record, mapped=mapped)
     return ImportResult(folder, dataset, audited, notes, table.num_rows, files.bad_rows)
 
 

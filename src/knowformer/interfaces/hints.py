@@ -35,6 +35,7 @@ FLAGS = {
     "valid": "--valid",
 }
 SETTINGS = {
+    "model.view_size": "--view-size",
     "training.max_epochs": "--max-epochs",
     "training.max_minutes": "--max-minutes",
 }

@@ -9,8 +9,6 @@ from knowformer.errors import BundleError, DataError
 from knowformer.graph.knowledge_graph import KnowledgeGraph, number_facts
 from knowformer.live.facts import StoredChange, read_last_changes_of
 from knowformer.live.snapshots import STORE_FILE, graph_of_store
-from knowformer.queries.known_answers import KnownAnswers
-from knowformer.runs.bound_run import fingerprint_of
 from knowformer.runs.folder import load_run_dataset
 
 
@@ -37,7 +35,7 @@ def dataset_with_live_facts(run: str | Path, *, store: str | Path | None = None)
             "trained on. Export its facts and add them to the files of the graph they belong to."
         )
     graph = dataset.test.known_graph()
-    if graph_of_store(path) != fingerprint_of(graph, KnownAnswers.of(graph)):
+    if graph_of_store(path) != graph.fingerprint:
         raise BundleError(
             f"Expected a store of changes to the graph of {folder} at {path}, got one of changes "
             "to another. Choose another `store`."

@@ -1,7 +1,5 @@
 """BoundRun: a loaded run with a graph to answer on, which can be changed and sent elsewhere."""
 
-import hashlib
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +14,7 @@ from knowformer.data.labels import Labels, read_label_file
 from knowformer.data.loading import is_graph, load_graph, load_labels
 from knowformer.errors import BundleError, DataError
 from knowformer.graph.fact_index import Ids
-from knowformer.graph.knowledge_graph import KnowledgeGraph, number_facts
+from knowformer.graph.knowledge_graph import KnowledgeGraph, fingerprint_of, number_facts
 from knowformer.queries.known_answers import KnownAnswers
 from knowformer.runs.folder import Bundle, holds_run, load_bundle, weights_sha256
 from knowformer.runs.shipped import SHIPPED, SHIPPED_FOLDER, shipped_for
@@ -226,7 +224,9 @@ class BoundRun:
 
     def graph_fingerprint(self) -> str:
         """Returns a checksum of the names and of all facts that are known."""
-        return fingerprint_of(self.graph, self._known)
+        if self._own_known is None:
+            return self.graph.fingerprint
+        return fingerprint_of(self.graph, self._own_known.keys)
 
     def _rebound(
         self: Bound, graph: KnowledgeGraph, known: KnownAnswers | None = None, *, labels: Labels
@@ -277,11 +277,3 @@ def _load_pickled(
         )
     known_facts = None if known is None else torch.from_numpy(known)
     return kind(bundle, graph, known_facts, labels=labels, threads=threads)
-
-
-def fingerprint_of(graph: KnowledgeGraph, known: KnownAnswers) -> str:
-    """Returns a checksum of a graph's names and of the facts that are known of it."""
-    digest = hashlib.sha256(known.to_bytes())
-    for names in (graph.entities.names, graph.relations.names):
-        digest.update(json.dumps(names).encode())
-    return digest.hexdigest()

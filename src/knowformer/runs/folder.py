@@ -5,6 +5,7 @@ model.safetensors       weights kept so far: the latest not clearly worse than t
                         the model's link function
 dataset.json            names: relations, and the entities of each graph
 facts.safetensors       facts as ids: of each graph and of each split
+mapped/                 of a large data set, in the place of these two: arrays that stay on disk
 metrics.json            the validation of the kept weights, baselines beside, then each evaluation
 environment.json        hardware, versions, commit
 calibration.json        scores to probabilities, if there were enough validation facts
@@ -18,6 +19,7 @@ import hashlib
 import logging
 import os
 import re
+import shutil
 import tomllib
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -31,6 +33,7 @@ from torch import Tensor
 from knowformer.calibration.calibration import FORMAT_VERSION as CALIBRATION_VERSION
 from knowformer.calibration.calibration import Calibration
 from knowformer.data.dataset import Dataset
+from knowformer.data.mapped_dataset import FOLDER as MAPPED_FOLDER
 from knowformer.errors import BundleError, ConfigError, StorageError, printable
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.model.knowformer import KnowFormer
@@ -210,6 +213,7 @@ def _all_or_nothing(folder: Path) -> Generator[None]:
         for name in (FACTS_FILE, NAMES_FILE, ENVIRONMENT_FILE, INITIAL_FILE):
             with suppress(OSError):
                 (folder / name).unlink()
+        shutil.rmtree(folder / MAPPED_FOLDER, ignore_errors=True)
         if is_new:
             with suppress(OSError):
                 folder.rmdir()

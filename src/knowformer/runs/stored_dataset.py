@@ -1,5 +1,7 @@
 """The data set of a run folder: names in dataset.json, facts as ids in facts.safetensors.
 
+A large data set is in ``mapped/`` instead: see ``data.mapped_dataset``.
+
 Kernels go by these ids without looking again, so none is taken over unseen: every name is there
 once, and every id stands for one.
 """
@@ -16,6 +18,7 @@ from torch import Tensor
 from knowformer.choices import SplitName
 from knowformer.data.dataset import SPLIT_NAMES, Dataset, Split
 from knowformer.data.labels import Labels
+from knowformer.data.mapped_dataset import holds_mapped, link_mapped, open_mapped
 from knowformer.errors import BundleError, DataError
 from knowformer.graph.id_ranges import check_facts
 from knowformer.graph.knowledge_graph import KnowledgeGraph
@@ -47,7 +50,10 @@ class _DatasetFile(BaseModel):
 
 
 def save_run_dataset(folder: Path, dataset: Dataset) -> None:
-    """Writes a data set into a run folder."""
+    """Writes a data set into a run folder; a mapped one shares its files with it."""
+    if dataset.folder is not None:
+        link_mapped(dataset.folder, folder)
+        return
     graphs = _distinct_graphs(dataset)
     splits = {name: dataset.split(name) for name in SPLIT_NAMES}
     names = _DatasetFile(
@@ -73,6 +79,8 @@ def load_run_dataset(folder: Path) -> Dataset:
     Raises:
         BundleError: a file is missing or damaged, or an id stands for no name.
     """
+    if holds_mapped(folder):
+        return open_mapped(folder)
     names = _read_names(folder / NAMES_FILE)
     relations = _vocabulary(names.relations, "relation", folder)
     path = folder / FACTS_FILE

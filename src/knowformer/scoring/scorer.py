@@ -24,6 +24,7 @@ from knowformer.model.weights import (
     with_noise_inputs,
 )
 from knowformer.queries.scores import Scores
+from knowformer.scoring.batch_size import check_whole_graph
 from knowformer.system.workers import shared_workers, torch_on_one_core
 from knowformer.views.extractor import ViewExtractor, extractor_of
 from knowformer.views.views import Outside, Views
@@ -50,6 +51,9 @@ class Scorer:
             identity_noise, model.config, seed=seed, draw=inference_draw(sample)
         )
         settings = model.config.view_of(len(graph.entities))
+        if settings is None:
+            sizes = len(graph.entities), graph.adjacency.num_edges
+            check_whole_graph(*sizes, model.config.hidden_dim)
         self._extractor = settings and extractor_of(graph.adjacency, graph.entity_keys, settings)
 
     @torch_on_one_core()

@@ -2,7 +2,8 @@
 
 from threading import Lock
 
-from knowformer.live.name_search import Match, NameSearch
+from knowformer.data.mapped_dataset import open_search
+from knowformer.data.name_search import Match, NameSearch
 from knowformer.live.snapshots import Snapshot
 
 
@@ -10,10 +11,14 @@ class Names:
     """Finds names while they are typed; several threads may search."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        labels = snapshot.reasoner.labels
+        labels, dataset = snapshot.reasoner.labels, snapshot.reasoner.dataset
         self._lock = Lock()
         self._size = len(snapshot.graph.entities)
-        self._entities = NameSearch(snapshot.graph.entities.names, labels.entities)
+        stored = None
+        if snapshot.base.entities.stored is dataset.train.graph.entities.stored:
+            stored = open_search(dataset, labels)
+        names = snapshot.graph.entities.names
+        self._entities = stored or NameSearch(names, labels.entities)
         self._relations = NameSearch(snapshot.graph.relations.names, labels.relations)
 
     def entities(self, snapshot: Snapshot, text: str, limit: int) -> list[Match]:

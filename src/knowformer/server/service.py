@@ -155,8 +155,8 @@ class Service:
         if len(rows) == 0:
             return None
         head, relation, tail = rows[0].tolist()
-        entities, relations = snapshot.base.entities.names, snapshot.base.relations.names
-        return NamedFact(head=entities[head], relation=relations[relation], tail=entities[tail])
+        entity, name = snapshot.base.entities.name, snapshot.base.relations.name
+        return NamedFact(head=entity(head), relation=name(relation), tail=entity(tail))
 
     @cached_property
     def audit(self) -> Audit:

@@ -63,7 +63,7 @@ def atomic_folder(target: Path, *, replace: bool = False) -> Generator[Path]:
             raise FileExistsError(EEXIST, "there is something of that name already")
         temporary.mkdir(parents=True)
         yield temporary
-        for path in [*temporary.iterdir(), temporary]:
+        for path in [*temporary.rglob("*"), temporary]:
             _flush_to_disk(path)
         if os.path.lexists(target):
             target.rename(aside)  # two steps: no system call replaces a folder that is not empty

@@ -12,10 +12,9 @@ from itertools import pairwise
 from knowformer.audit.links import are_links_misleading, num_linked, num_linked_twice
 from knowformer.data.dataset import Split, TrainingSplits
 from knowformer.data.holdout import sample_facts
-from knowformer.graph.inverse import with_inverse_facts
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.model.config import ModelConfig
-from knowformer.queries.batches import group_facts
+from knowformer.queries.known_answers import KnownAnswers
 from knowformer.seeding import generator
 from knowformer.system.environment import available_memory
 from knowformer.training.config import MOST_EPOCHS, RunConfig
@@ -147,7 +146,6 @@ def choose_hidden_edges(splits: TrainingSplits) -> HiddenEdges:
 
 def choose_epochs(train: Split) -> float:
     """Returns how many epochs to train: fewer on a large graph, where each of them teaches more."""
-    num_relations = len(train.graph.relations)
-    queries, _ = group_facts(with_inverse_facts(train.facts, num_relations), num_relations)
-    epochs = ENOUGH_QUERIES / max(1, len(queries))
+    num_queries = len(KnownAnswers.of_split(train).queries())
+    epochs = ENOUGH_QUERIES / max(1, num_queries)
     return MOST_EPOCHS if epochs > MOST_EPOCHS else float(f"{epochs:.2g}")

@@ -101,8 +101,16 @@ def check_memory(config: RunConfig, graph: KnowledgeGraph) -> None:
         f"Expected a run that fits into the {total / 1e9:,.0f} GB of this machine, got one that "
         f"takes about {needed / 1e9:,.0f} GB: {num_weights:.2g} weights for {relations:,} "
         f"relations at model.hidden_dim {model.hidden_dim}, and {size:,} queries a step that see "
-        f"{model.num_seen(len(graph.entities)):,} entities. Lower model.hidden_dim, "
-        "model.num_layers, model.view_size or training.batch_size, or merge relations."
+        f"{model.num_seen(len(graph.entities)):,} entities.{_advice(config, graph)}"
+    )
+
+
+def _advice(config: RunConfig, graph: KnowledgeGraph) -> str:
+    if config.model.view_of(len(graph.entities)) is None and not config.training.region_size:
+        return " Let each query see a part of the graph with `model.view_size`, such as 1000."
+    return (
+        " Lower model.hidden_dim, model.num_layers, model.view_size or training.batch_size, or "
+        "merge relations."
     )
 
 

@@ -24,7 +24,7 @@ numba_function = njit(error_model="numpy", boundscheck=False)
 
 
 class Graph(NamedTuple):
-    """A graph's edges as in ``Edges``, and the tails of every relation."""
+    """A graph's ``EdgeLists``, and its ``Tails``: the fields of both, in their order."""
 
     offsets: np.ndarray
     sender: np.ndarray

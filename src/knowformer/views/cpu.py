@@ -13,6 +13,8 @@ import torch
 from numba import njit, typeof
 from torch import Tensor
 
+from knowformer.graph.adjacency import Adjacency
+from knowformer.graph.inverse import num_with_inverses
 from knowformer.kernels.interface import Edges
 from knowformer.system.notices import if_slow
 from knowformer.views._compiled_edges import EdgeArrays, collect, lay_out
@@ -21,7 +23,7 @@ from knowformer.views._compiled_reach import priors, reach
 from knowformer.views.extracted import FOREMOST, Extracted, Scored
 from knowformer.views.queries import Query
 from knowformer.views.settings import Rules
-from knowformer.views.tails import Ranks, Tails
+from knowformer.views.tails import Ranks, tails_of
 
 ParallelMap = Callable[..., list[Any]]
 
@@ -34,12 +36,14 @@ _logger = logging.getLogger(__name__)
 class CompiledExtraction:
     """Extracts views of one graph; several threads may call it."""
 
-    def __init__(self, edges: Edges, ranks: Ranks, rules: Rules, parallel_map: ParallelMap) -> None:
-        self._num_relations = edges.num_relations
+    def __init__(
+        self, adjacency: Adjacency, ranks: Ranks, rules: Rules, parallel_map: ParallelMap
+    ) -> None:
+        self._num_relations = num_with_inverses(adjacency.num_relations)
         self._rules = rules
         self._ranks = ranks
         self._map = parallel_map
-        self._graph = _graph_arrays(edges, Tails.of(edges, ranks))
+        self._graph = Graph(*adjacency.lists, *tails_of(adjacency, ranks))
         self._kept = threading.local()
 
     def extract(self, queries: Sequence[Query], *, outside: bool) -> Extracted:
@@ -74,22 +78,6 @@ class CompiledExtraction:
         if "scratch" not in kept:
             kept["scratch"] = _new_scratch(self._graph)
         return kept["scratch"]
-
-
-def _graph_arrays(edges: Edges, tails: Tails) -> Graph:
-    return Graph(
-        edges.offsets.numpy(),
-        edges.sender.numpy(),
-        edges.relation.numpy(),
-        edges.sender_offsets.numpy(),
-        edges.message_relation.numpy(),
-        edges.message_offsets.numpy(),
-        edges.receiver.numpy(),
-        tails.offsets,
-        tails.entities,
-        tails.counts,
-        tails.num_facts,
-    )
 
 
 def _new_scratch(graph: Graph) -> Scratch:

@@ -25,6 +25,7 @@ from knowformer.views.extracted import Extracted, Scored
 from knowformer.views.queries import HiddenFacts, HiddenTargets, Query, queries_of
 from knowformer.views.reference import ReferenceExtraction
 from knowformer.views.settings import Rules, ViewSettings
+from knowformer.views.tails import name_ranks
 from knowformer.views.views import Outside, Views
 
 ParallelMap = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
@@ -78,8 +79,7 @@ class ViewExtractor:
         """
         self.settings = settings
         self._adjacency = adjacency
-        ranks = np.empty(len(entity_keys), dtype=np.int32)
-        ranks[np.argsort(entity_keys, kind="stable")] = np.arange(len(ranks), dtype=np.int32)
+        ranks = name_ranks(entity_keys)
         self._extraction = _select(adjacency, ranks, Rules.of(settings), parallel_map)
 
     @property
@@ -154,7 +154,7 @@ def _select(
         return ReferenceExtraction(adjacency, ranks, rules)
     # Imported when chosen: Numba takes a while to load.
     compiled: Any = importlib.import_module("knowformer.views.cpu")
-    return compiled.CompiledExtraction(adjacency.edges, ranks, rules, parallel_map)
+    return compiled.CompiledExtraction(adjacency, ranks, rules, parallel_map)
 
 
 def _joined(parts: Sequence[Scored]) -> Outside:

@@ -6,7 +6,9 @@ import pytest
 import torch
 
 from knowformer.data.dataset import Dataset
+from knowformer.errors import ConfigError
 from knowformer.graph.knowledge_graph import KnowledgeGraph
+from knowformer.training import plan
 from knowformer.training.defaults import PREFERRED_BATCH_SIZE
 from knowformer.training.loop import Trainer
 from knowformer.training.plan import Plan, predicted_memory
@@ -60,3 +62,17 @@ def test_a_view_needs_less_memory_than_the_graph(
         for size in (0, 500)
     )
     assert predicted_memory(seen, large, 16) < predicted_memory(whole, large, 16)
+
+
+def test_a_whole_graph_that_does_not_fit_is_refused_and_views_are_named(
+    random_graph: Callable[..., KnowledgeGraph], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "total_memory", lambda: 1e8)
+    graph = random_graph(0, num_entities=600, num_facts=60)
+    whole, seen = (
+        parse_config({"model": {"view_size": size}, "threads": 1}, where="test") for size in (0, 50)
+    )
+    with pytest.raises(ConfigError, match=r"takes about .* GB.*`model\.view_size`, such as 1000"):
+        plan.check_memory(whole, graph)
+    with pytest.raises(ConfigError, match=r"Lower model\.hidden_dim"):
+        plan.check_memory(seen, graph)

@@ -21,7 +21,7 @@ def check(graph: KnowledgeGraph, settings: ViewSettings, seed: int, hide: Hide |
     rules, ranks = Rules.of(settings), ranks_of(graph)
     asked = queries(graph, ask(graph, seed, hide))
     compiled = CompiledExtraction(
-        graph.adjacency.edges, ranks, rules, lambda f, items: list(map(f, items))
+        graph.adjacency, ranks, rules, lambda f, items: list(map(f, items))
     )
     found = compiled.extract(asked, outside=True)
     expected = ReferenceExtraction(graph.adjacency, ranks, rules).extract(asked, outside=True)

@@ -19,7 +19,7 @@ def test_the_most_frequent_tails_come_first_and_ties_go_by_name(
 ) -> None:
     graph = random_graph(seed, num_facts=num_facts)
     ranks = ranks_of(graph)
-    tails = Tails.of(graph.adjacency.edges, ranks)
+    tails = Tails.of(graph.adjacency.lists, ranks, len(graph.relations))
     facts = with_inverse_facts(graph.facts, len(graph.relations)).tolist()
     for relation, (start, stop) in enumerate(pairwise(tails.offsets.tolist())):
         counts = Counter(tail for _, own, tail in facts if own == relation)

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 
 from knowformer.evaluation.baselines.evidence import confidence, evidence
 from knowformer.evaluation.baselines.tally import Tally
+from knowformer.graph.fact_index import stable_order
 from knowformer.graph.inverse import inverse_of, num_with_inverses
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 
@@ -19,11 +20,16 @@ class Popularity:
     def __init__(self, graph: KnowledgeGraph) -> None:
         """Counts the facts of a graph."""
         self.num_entities = len(graph.entities)
-        edges = graph.adjacency.by_pair
-        pairs = edges.column("relation") * self.num_entities + edges.column("tail")
-        self._pairs, counts = np.unique(pairs, return_counts=True)
-        relations = self._pairs // self.num_entities
         width, num_relations = num_with_inverses(len(graph.relations)), len(graph.relations)
+        # The facts of r with tail v are read backwards: those of the inverse with head v.
+        index = graph.adjacency.by_query
+        first = index.run_starts()
+        backwards = torch.from_numpy(index.layout.column(index.keys[first], "relation"))
+        asked = inverse_of(backwards, num_relations).numpy()
+        pairs = asked * self.num_entities + index.layout.column(index.keys[first], "head")
+        order = stable_order(pairs)
+        self._pairs, counts = pairs[order], np.diff(first, append=len(index))[order]
+        relations = self._pairs // self.num_entities
         num_tails = np.bincount(relations, minlength=width)
         # A relation's heads are the tails of its inverse.
         num_heads = num_tails[inverse_of(torch.arange(width), num_relations).numpy()]

@@ -61,11 +61,9 @@ class _Ranker:
         self._edges = graph.adjacency
         self._popularity = Popularity(graph)
         # Every answer is known: as one of those that do not compete it is left out of the counts.
-        self._known = KnownAnswers(
-            torch.cat([split.known, split.facts]),
-            num_entities=len(graph.entities),
-            num_relations=len(graph.relations),
-        )
+        sizes = {"num_entities": len(graph.entities), "num_relations": len(graph.relations)}
+        none, facts = split.facts[:0], torch.unique(split.facts, dim=0)
+        self._known = KnownAnswers.of_split(split).changed(added=facts, removed=none, **sizes)
 
     def count(self, batch: QueryBatch) -> tuple[Counts, Counts]:
         """Returns what is above and equal to every answer, by rules and by popularity."""

@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 
 from knowformer.evaluation.baselines.evidence import confidence
 from knowformer.graph.adjacency import Adjacency
-from knowformer.graph.fact_index import Ids, spread
+from knowformer.graph.fact_index import Ids, spread, stable_order
 from knowformer.graph.inverse import inverse_of, is_inverse, num_with_inverses
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 
@@ -80,16 +80,18 @@ def _mirrored(bodies: Ids, inverse: Ids) -> Ids:
 
 def _sample_facts(edges: Adjacency) -> tuple[Ids, Float[np.ndarray, " R"]]:
     """Facts of every named relation, and how many facts each of them stands for."""
-    facts = edges.by_query.layout.facts(edges.by_query.keys)
-    named = ~is_inverse(torch.from_numpy(facts[:, 1]), edges.num_relations).numpy()
-    facts = facts[named & (facts[:, 0] != facts[:, 2])]
-    facts = facts[np.argsort(facts[:, 1], kind="stable")]
-    counts = np.bincount(facts[:, 1], minlength=edges.num_relations)
+    index = edges.by_query
+    every = index.column("relation")
+    named = ~is_inverse(torch.from_numpy(every), edges.num_relations).numpy()
+    kept = np.flatnonzero(named & (index.column("head") != index.column("tail")))
+    every = every[kept]
+    counts = np.bincount(every, minlength=edges.num_relations)
+    kept = kept[stable_order(every)]
     taken = np.minimum(counts, MAX_FACTS)
     relations, nth = spread(np.zeros_like(taken), taken)
     starts = np.cumsum(counts) - counts
     places = starts[relations] + nth * counts[relations] // taken[relations]
-    return facts[places], counts / np.maximum(taken, 1)
+    return index.layout.facts(index.keys[kept[places]]), counts / np.maximum(taken, 1)
 
 
 def _count_right(edges: Adjacency, facts: Ids, inverse: Ids) -> tuple[Ids, Ids]:
@@ -140,9 +142,8 @@ def _summed(bodies: Ids, counts: Ids, width: int) -> tuple[Ids, Ids]:
 def _count_all(edges: Adjacency, steps: Ids, inverse: Ids) -> Float[np.ndarray, " N"]:
     """Counts all walks of these steps (first, second), right or wrong, but those that turn back."""
     width, index = len(inverse), edges.by_query
-    pairs = index.keys >> index.layout.shift("relation")  # head and relation
-    starts = np.flatnonzero(np.append(True, pairs[1:] != pairs[:-1])) if len(pairs) else pairs
-    size = np.diff(np.append(starts, len(pairs))).astype(np.float64)
+    starts = index.run_starts()
+    size = np.diff(starts, append=len(index)).astype(np.float64)
     keys = index.keys[starts]
     relation, entity = index.layout.column(keys, "relation"), index.layout.column(keys, "head")
     wanted, place = np.unique(steps[:, 0] * width + steps[:, 1], return_inverse=True)

@@ -93,11 +93,7 @@ class EvidenceFinder:
     @classmethod
     def on_split(cls, model: KnowFormer, split: Split, *, seed: int) -> "EvidenceFinder":
         """Returns a finder for the facts of a split, on its graph."""
-        sizes = {
-            "num_entities": len(split.graph.entities),
-            "num_relations": len(split.graph.relations),
-        }
-        return cls(model, split.graph, KnownAnswers(split.known, **sizes), seed=seed)
+        return cls(model, split.graph, KnownAnswers.of_split(split), seed=seed)
 
     def prediction(self, head: int, relation: int, answer: int) -> Prediction:
         """Returns an answer to (head, relation, ?) with its competitors."""

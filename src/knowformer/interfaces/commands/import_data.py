@@ -49,6 +49,15 @@ def command(
             rich_help_panel=OUTPUT,
         ),
     ] = False,
+    mapped: Annotated[
+        bool | None,
+        typer.Option(
+            "--mapped/--text",
+            help="Write arrays that stay on disk and open at once, or text; by default arrays from "
+            "five million facts on.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
     format_: Annotated[
         Format | None,
         typer.Option(
@@ -184,6 +193,7 @@ def command(
         no_leaks=no_leaks,
         keep_literals=keep_literals,
         skip_bad=skip_bad,
+        mapped=mapped,
     )
     with import_progress(err) as progress:
         result = import_files(files, folder, options=options, force=force, progress=progress)

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from knowformer.data.name_search import Match
 from knowformer.errors import VocabularyError
-from knowformer.live.name_search import Match
 from knowformer.server.graph_facts import (
     describe_entity,
     facts_by_relation,

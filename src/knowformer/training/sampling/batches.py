@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from typing import Literal
 
+import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from knowformer.graph.inverse import with_inverse_facts
-from knowformer.queries.batches import group_facts
+from knowformer.graph.fact_index import stable_order
+from knowformer.graph.inverse import num_with_inverses, with_inverse_facts
 from knowformer.queries.query import QueryBatch
 
 Targets = Literal["all", "some", "one"]
@@ -26,16 +27,22 @@ class TrainingBatches:
     def __init__(
         self, facts: Int[Tensor, "N 3"], *, num_relations: int, batch_size: int, targets: Targets
     ) -> None:
-        directed = with_inverse_facts(facts, num_relations)
         self._targets: Targets = targets
         self._batch_size = batch_size
+        directed = with_inverse_facts(facts, num_relations)
         if targets == "one":
-            self._queries, query = directed[:, :2], torch.arange(len(directed))
-        else:
-            self._queries, query = group_facts(directed, num_relations)
-        order = torch.argsort(query, stable=True)
-        self._tails = directed[order, 2]
-        self._bounds = torch.searchsorted(query[order], torch.arange(len(self._queries) + 1))
+            self._queries, self._tails = directed[:, :2], directed[:, 2]
+            self._bounds = torch.arange(len(directed) + 1)
+            return
+        width = num_with_inverses(num_relations)
+        keys = (directed[:, 0] * width + directed[:, 1]).numpy()
+        order = stable_order(keys)
+        self._tails = directed[:, 2][torch.from_numpy(order)]
+        del directed  # of a large graph that takes gigabytes
+        keys = keys[order]
+        first = np.flatnonzero(np.diff(keys, prepend=-1))
+        self._queries = torch.from_numpy(np.stack(np.divmod(keys[first], width), 1))
+        self._bounds = torch.from_numpy(np.append(first, len(keys)))
 
     @property
     def num_queries(self) -> int:

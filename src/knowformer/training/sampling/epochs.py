@@ -6,6 +6,7 @@ facts across partitions are left out until the next epoch.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -36,13 +37,13 @@ class TrainingGraph:
         *,
         targets: Asked,
         batch_size: int,
+        known: KnownAnswers | None = None,
     ) -> None:
         self.adjacency = adjacency
         self.entity_keys = entity_keys
         num_relations = adjacency.num_relations
-        self.known = KnownAnswers(
-            facts, num_entities=adjacency.num_entities, num_relations=num_relations
-        )
+        sizes = {"num_entities": adjacency.num_entities, "num_relations": num_relations}
+        self.known = known or KnownAnswers(facts, **sizes)
         self.batches = (
             PairBatches(
                 facts,
@@ -82,6 +83,7 @@ class TrainingEpochs:
             split.facts,
             targets=targets,
             batch_size=batch_size,
+            known=KnownAnswers.of_split(replace(split, known=split.facts)),
         )
 
     @property

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import chain, islice
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,18 @@ class Match:
     how: How
 
 
+class SegmentArrays(NamedTuple):
+    """Numbers of entries, of words, and of the pieces of these."""
+
+    owners: Numbers  # the name of each entry
+    lengths: Numbers  # of each entry's text
+    word_offsets: Numbers  # the entries with word w are word_offsets[w] .. word_offsets[w + 1]
+    entries_of_word: npt.NDArray[np.int32]
+    word_lengths: Numbers
+    piece_offsets: Numbers  # the words with piece p, likewise
+    words_of_piece: npt.NDArray[np.int32]
+
+
 class NameSearch:
     """An index of names; immutable, so that several threads may search while names are added."""
 
@@ -59,7 +71,25 @@ class NameSearch:
             labels: readable names by name; those of other names are left out.
         """
         self._labels = labels or {}
-        self._segments: tuple[_Segment, ...] = (_Segment(list(names), self._labels),)
+        self._segments: tuple[Segment, ...] = (Segment.build(list(names), self._labels),)
+
+    @classmethod
+    def of_segment(cls, segment: "Segment", labels: Mapping[str, str]) -> "NameSearch":
+        """Returns the search of names that are indexed already.
+
+        Args:
+            segment: of all names.
+            labels: what it was built with.
+        """
+        result = cls.__new__(cls)
+        result._labels = labels
+        result._segments = (segment,)
+        return result
+
+    @property
+    def segment(self) -> "Segment":
+        """The index of the names that it began with."""
+        return self._segments[0]
 
     def with_names(self, names: Iterable[str]) -> "NameSearch":
         """Returns an index with more names, none of which is there; this one stays as it is."""
@@ -72,7 +102,7 @@ class NameSearch:
         # Each segment but the first is larger than the next: there are never many of them.
         while len(segments) > 1 and len(segments[-1].names) <= len(new):
             new = [*segments.pop().names, *new]
-        result._segments = (*segments, _Segment(new, self._labels))
+        result._segments = (*segments, Segment.build(new, self._labels))
         return result
 
     def search(self, text: str, limit: int = 10) -> list[Match]:
@@ -92,11 +122,32 @@ class NameSearch:
         return [Match(name, self._labels.get(name), how) for name, how in best]
 
 
-class _Segment:
+class Segment:
     """Some names, and what they are found by."""
 
-    def __init__(self, names: list[str], labels: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        texts: Sequence[str],
+        words: Sequence[str],
+        arrays: SegmentArrays,
+    ) -> None:
+        """Takes an index that ``build`` made; it may be stored.
+
+        Args:
+            names: the names.
+            texts: of the entries, sorted; an entry's number is its place.
+            words: those of the texts, distinct and sorted.
+            arrays: numbers of both.
+        """
         self.names = names
+        self.texts = texts
+        self.words = words
+        self.arrays = arrays
+
+    @classmethod
+    def build(cls, names: Sequence[str], labels: Mapping[str, str]) -> "Segment":
+        """Indexes names."""
         texts = [fold(name) for name in names]
         owners = list(range(len(names)))
         for number, name in enumerate(names) if labels else ():
@@ -105,29 +156,32 @@ class _Segment:
                 texts.append(label)
                 owners.append(number)
         order = sorted(range(len(texts)), key=texts.__getitem__)
-        # An entry's number is its place in the order of texts.
-        self._texts = [texts[entry] for entry in order]
-        self._owners = np.array(owners, dtype=np.int64)[order]
-        self._lengths = np.array([len(text) for text in self._texts], dtype=np.int64)
-        self._words, self._word_offsets, self._entries_of_word = _index_words(self._texts)
-        self._word_lengths = np.array([len(word) for word in self._words], dtype=np.int64)
-        self._piece_offsets, self._words_of_piece = _index_pieces(self._words, self._word_lengths)
+        texts = [texts[entry] for entry in order]
+        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+        words, word_offsets, entries_of_word = _index_words(texts)
+        word_lengths = np.fromiter(map(len, words), np.int64, len(words))
+        pieces = _index_pieces(words, word_lengths)
+        owners = np.array(owners, dtype=np.int64)[order]
+        arrays = SegmentArrays(
+            owners, lengths, word_offsets, entries_of_word, word_lengths, *pieces
+        )
+        return cls(names, texts, words, arrays)
 
     def exact(self, typed: str, _most: int) -> Ranked:
         """Returns the names that are what was typed."""
-        first = bisect_left(self._texts, typed)
-        last = bisect_left(self._texts, typed + "\0", first)
+        first = bisect_left(self.texts, typed)
+        last = bisect_left(self.texts, typed + "\0", first)
         return self._shortest(np.arange(first, last), last - first)
 
     def prefix(self, typed: str, most: int) -> Ranked:
         """Returns names that begin with what was typed."""
-        first = bisect_left(self._texts, typed)
-        last = bisect_left(self._texts, typed + LAST, first)
+        first = bisect_left(self.texts, typed)
+        last = bisect_left(self.texts, typed + LAST, first)
         return self._shortest(np.arange(first, last), most)
 
     def word(self, typed: str, most: int) -> Ranked:
         """Returns names with words that begin with the words typed, in any order."""
-        found = np.ones(len(self._texts), dtype=bool)
+        found = np.ones(len(self.texts), dtype=bool)
         parts = WORDS.findall(typed)
         for part in parts:
             has_word = np.zeros(len(found), dtype=bool)
@@ -138,7 +192,7 @@ class _Segment:
     def similar(self, typed: str, most: int) -> Ranked:
         """Returns names with words that are spelt like the words typed."""
         parts = WORDS.findall(typed)
-        likeness = np.zeros(len(self._texts), dtype=np.float32)
+        likeness = np.zeros(len(self.texts), dtype=np.float32)
         for part in parts:
             best = np.zeros_like(likeness)
             for word, alike in self._words_like(part):  # the most alike last
@@ -147,29 +201,29 @@ class _Segment:
             likeness += best / np.float32(len(parts))
         near = np.flatnonzero(likeness >= ALIKE)
         # The most alike first, then the shortest.
-        order = self._lengths[near] - 1e6 * np.round(likeness[near], 3)
+        order = self.arrays.lengths[near] - 1e6 * np.round(likeness[near], 3)
         if len(near) > most:
             chosen = np.argpartition(order, most)[:most]
             near, order = near[chosen], order[chosen]
         ranked = sorted(zip(order.tolist(), near.tolist(), strict=True))
-        return [((place, self._texts[entry]), self._name(entry)) for place, entry in ranked]
+        return [((place, self.texts[entry]), self._name(entry)) for place, entry in ranked]
 
     def _begun(self, part: str) -> tuple[int, int]:
         """Where the words that begin with a part start and stop."""
-        first = bisect_left(self._words, part)
-        return first, bisect_left(self._words, part + LAST, first)
+        first = bisect_left(self.words, part)
+        return first, bisect_left(self.words, part + LAST, first)
 
     def _entries_with(self, first: int, last: int) -> npt.NDArray[np.int32]:
-        start, stop = self._word_offsets[first], self._word_offsets[last]
-        return self._entries_of_word[start:stop]
+        start, stop = self.arrays.word_offsets[first], self.arrays.word_offsets[last]
+        return self.arrays.entries_of_word[start:stop]
 
     def _words_like(self, part: str) -> list[tuple[int, float]]:
         """Words that are spelt like a part, the most alike last."""
         pieces = np.unique(_pieces([part])).astype(np.int64)
-        starts, stops = self._piece_offsets[pieces], self._piece_offsets[pieces + 1]
+        starts, stops = self.arrays.piece_offsets[pieces], self.arrays.piece_offsets[pieces + 1]
         tells = stops - starts <= COMMON_PIECE
         shared = [
-            self._words_of_piece[start:stop]
+            self.arrays.words_of_piece[start:stop]
             for start, stop in zip(starts[tells], stops[tells], strict=True)
         ]
         if len(part) < PIECE or not shared:
@@ -178,32 +232,33 @@ class _Segment:
         near = np.flatnonzero(counts)
         if len(near) > MOST_ALIKE:
             # Most pieces in common, then of the nearest length.
-            apart = np.abs(self._word_lengths[near] - len(part)) - 1000 * counts[near]
+            apart = np.abs(self.arrays.word_lengths[near] - len(part)) - 1000 * counts[near]
             near = near[np.argpartition(apart, MOST_ALIKE)[:MOST_ALIKE]]
         matcher = SequenceMatcher(None, autojunk=False)
         matcher.set_seq2(part)
         alike: list[tuple[float, int]] = []
         for word in near.tolist():
-            matcher.set_seq1(self._words[word])
+            matcher.set_seq1(self.words[word])
             if matcher.real_quick_ratio() >= ALIKE and (ratio := matcher.ratio()) >= ALIKE / 2:
                 alike.append((ratio, word))
         return [(word, ratio) for ratio, word in sorted(alike)]
 
     def _shortest(self, entries: Numbers, most: int) -> Ranked:
         if len(entries) > most:
-            entries = entries[np.argpartition(self._lengths[entries], most)[:most]]
-        ranked = sorted((len(self._texts[entry]), self._texts[entry], entry) for entry in entries)
+            entries = entries[np.argpartition(self.arrays.lengths[entries], most)[:most]]
+        numbers: list[int] = entries.tolist()
+        ranked = sorted((len(self.texts[entry]), self.texts[entry], entry) for entry in numbers)
         return [((length, text), self._name(entry)) for length, text, entry in ranked]
 
     def _name(self, entry: int) -> str:
-        return self.names[self._owners[entry]]
+        return self.names[int(self.arrays.owners[entry])]
 
 
-WAYS: dict[How, Callable[[_Segment, str, int], Ranked]] = {
-    "exact": _Segment.exact,
-    "prefix": _Segment.prefix,
-    "word": _Segment.word,
-    "similar": _Segment.similar,
+WAYS: dict[How, Callable[[Segment, str, int], Ranked]] = {
+    "exact": Segment.exact,
+    "prefix": Segment.prefix,
+    "word": Segment.word,
+    "similar": Segment.similar,
 }
 """How names are found, best way first."""
 

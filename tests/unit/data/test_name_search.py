@@ -2,7 +2,7 @@
 
 import pytest
 
-from knowformer.live.name_search import NameSearch
+from knowformer.data.name_search import NameSearch
 
 NAMES = ["Q1", "Q2", "acetylsalicylic_acid", "salicylic acid", "Aspirin 100 mg", "Café Noir", "q"]
 LABELS = {"Q1": "Aspirin", "Q2": "Marie Curie", "unheard of": "Aspirin"}

@@ -65,7 +65,8 @@ def describe_entity(
     )
     live = snapshot.are_live(torch.from_numpy(facts)).tolist()
     entities, relations = graph.entities, graph.relations.names
-    names = [(entities.name(h), relations[r], entities.name(t)) for h, r, t in facts.tolist()]
+    named = graph.relations.name
+    names = [(entities.name(h), named(r), entities.name(t)) for h, r, t in facts.tolist()]
     name = entities.name(entity)
     return EntityResponse(
         name=name,

@@ -10,8 +10,8 @@ all.*.npy               the same of all facts, which answers are made from
 search.*.npy            the index that finds names while they are typed
 entity_names.txt        readable names, where there are any; relation_names.txt likewise
 
-What is opened is looked at where it is needed: files are checked for their types and sizes, not
-for what they hold. ``importing`` writes them, from facts that were checked.
+Ids and offsets that compiled code goes by are checked when a folder is opened, in one pass over
+them; all else is looked at where it is needed. ``importing`` writes these files.
 """
 
 from pathlib import Path
@@ -34,7 +34,15 @@ from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.stored_names import StoredNames, StoredStrings, packed_strings
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.storage.atomic_files import atomic_folder
-from knowformer.storage.mapped_arrays import ANY, Array, link_files, open_array, write_array
+from knowformer.storage.mapped_arrays import (
+    ANY,
+    Array,
+    check_ids,
+    check_offsets,
+    link_files,
+    open_array,
+    write_array,
+)
 from knowformer.storage.plain_files import read_plain
 from knowformer.views.tails import Ranks, Tails, name_ranks
 
@@ -117,7 +125,7 @@ def link_mapped(source: Path, folder: Path) -> None:
 
 
 def open_mapped(folder: Path) -> Dataset:
-    """Opens the data set of a folder; next to nothing is read.
+    """Opens the data set of a folder; nothing is copied into memory.
 
     Raises:
         BundleError: a file is missing or damaged.
@@ -131,6 +139,9 @@ def open_mapped(folder: Path) -> Dataset:
     relations = Vocabulary(index.relations, kind="relation")
     sizes = [index.num_facts[name] for name in SPLIT_NAMES]
     facts = torch.from_numpy(open_array(place / "facts.npy", np.int64, (sum(sizes), 3)))
+    check_ids(place / "facts.npy", facts.numpy()[:, ::2], len(names))
+    check_ids(place / "facts.npy", facts.numpy()[:, 1], len(relations))
+    check_ids(place / "entities.order.npy", names.order, len(names))
     train, valid, test = facts.split(sizes)
     graph, every = (KnowledgeGraph(entities, relations, own) for own in (train, facts))
     graph.adjacency = _open_edges(place, "train", len(names), len(relations))
@@ -166,7 +177,7 @@ def _write_edges(place: Path, name: str, graph: KnowledgeGraph, ranks: Ranks) ->
 
 
 def _open_edges(place: Path, name: str, num_entities: int, num_relations: int) -> Adjacency:
-    """Maps sorted edges; sizes must be as they say, since compiled code goes by them."""
+    """Maps sorted edges; sizes, ids and offsets are checked, since compiled code goes by them."""
     lists = EdgeLists(**_open(place, name, LISTS))
     tails = Tails(**_open(place, f"{name}.tails", TAILS))
     width = num_with_inverses(num_relations)
@@ -188,6 +199,14 @@ def _open_edges(place: Path, name: str, num_entities: int, num_relations: int) -
         (lists.sender_offsets[-1], messages), (tails.offsets[-1], messages),
     ):  # fmt: skip
         _check_size(place, name, int(found), expected)
+    for field in ("sender", "receiver"):
+        check_ids(place / f"{name}.{field}.npy", getattr(lists, field), num_entities)
+    for field in ("relation", "message_relation"):
+        check_ids(place / f"{name}.{field}.npy", getattr(lists, field), width)
+    check_ids(place / f"{name}.tails.entities.npy", tails.entities, num_entities)
+    for field in ("offsets", "sender_offsets", "message_offsets"):
+        check_offsets(place / f"{name}.{field}.npy", getattr(lists, field))
+    check_offsets(place / f"{name}.tails.offsets.npy", tails.offsets)
     adjacency = Adjacency.of_sorted(by_query, by_pair, lists, num_relations=num_relations)
     adjacency.memo[Tails] = tails
     return adjacency

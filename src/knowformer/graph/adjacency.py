@@ -36,6 +36,7 @@ class Adjacency:
         self._indices = EdgeIndices(num_entities, num_with_inverses(num_relations), *indices)
         self.num_relations = num_relations  # as named, without inverses
         self._earlier: EarlierEdges | None = None
+        self._stored: EdgeLists | None = None
         self.memo: dict[object, Any] = {}
         """What others have made of these edges, to be kept as long as they are."""
 
@@ -44,6 +45,8 @@ class Adjacency:
         cls, by_query: FactIndex, by_pair: FactIndex, lists: EdgeLists, *, num_relations: int
     ) -> "Adjacency":
         """Takes edges that are sorted already, such as stored ones, and looks at none of them.
+
+        Their ids must be in range: kernels do not look again.
 
         Args:
             by_query: the facts and their inverses by head, relation and tail.
@@ -55,7 +58,7 @@ class Adjacency:
         width, num_entities = num_with_inverses(num_relations), len(lists.offsets) - 1
         result.num_relations = num_relations
         result._indices = EdgeIndices(num_entities, width, by_pair, by_query)
-        result._earlier = None
+        result._earlier, result._stored = None, lists
         result.memo = {}
         result.lists = lists
         return result
@@ -76,9 +79,10 @@ class Adjacency:
         result.num_relations = self.num_relations
         result._indices = self._indices.changed(come, gone, num_entities)
         earlier = self._earlier
-        if "edges" in self.__dict__:
+        if "edges" in self.__dict__ or self._stored is not None:
             earlier = EarlierEdges.unchanged(self.edges, self._indices)
         result._earlier = earlier and earlier.then(come, gone, result._indices)
+        result._stored = None
         result.memo = {}
         return result
 
@@ -121,7 +125,10 @@ class Adjacency:
     def edges(self) -> Edges:
         """The edges in the form that kernels take."""
         earlier, self._earlier = self._earlier, None  # no chain of snapshots is kept
-        return earlier.build_edges(self.num_entities) if earlier else self._indices.build_edges()
+        if earlier:
+            return earlier.build_edges(self.num_entities)
+        # Stored lists have been checked, so kernels go by them and not by the stored indices.
+        return self._indices.build_edges(self._stored)
 
     @cached_property
     def lists(self) -> EdgeLists:

@@ -78,9 +78,9 @@ class EdgeIndices:
             receiver=by_sender.column("tail").astype(np.int32),
         )
 
-    def build_edges(self) -> Edges:
-        """Makes the edges for kernels."""
-        lists = self.build_lists()
+    def build_edges(self, lists: EdgeLists | None = None) -> Edges:
+        """Makes the edges for kernels; from lists of the same edges, where these are there."""
+        lists = lists or self.build_lists()
         receiver = lists.receiver.astype(np.int64)
         # Receivers with places in one integer: numpy sorts these faster than it finds an order.
         places = np.sort(receiver << 32 | np.arange(len(receiver))) & (2**32 - 1)

@@ -58,6 +58,32 @@ def open_array(path: Path, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Arra
     return array
 
 
+def check_ids(path: Path, ids: Array, number: int) -> None:
+    """Checks that there are only ids of so many things.
+
+    Raises:
+        BundleError: there is another one.
+    """
+    if ids.size and not (ids.min() >= 0 and ids.max() < number):
+        raise BundleError(
+            f"Expected ids from 0 to {number - 1:,} in {path}, got one outside. The file is "
+            "damaged; copy the folder again, or import anew."
+        )
+
+
+def check_offsets(path: Path, offsets: Array) -> None:
+    """Checks that offsets begin with 0 and never fall; where they end, the caller knows.
+
+    Raises:
+        BundleError: they do not.
+    """
+    if not len(offsets) or offsets[0] != 0 or not bool((offsets[1:] >= offsets[:-1]).all()):
+        raise BundleError(
+            f"Expected offsets that rise from 0 in {path}, got others. The file is damaged; copy "
+            "the folder again, or import anew."
+        )
+
+
 def link_files(source: Path, target: Path) -> None:
     """Puts the files of a folder into another one: the same ones on disk where that is possible.
 

@@ -128,3 +128,37 @@ def test_arrays_that_do_not_fit_each_other_are_refused(folder: Path) -> None:
     path.unlink()
     with pytest.raises(BundleError, match=r"all\.sender\.npy"):
         open_mapped(folder)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "facts", "entities.order", "train.sender", "train.receiver", "train.relation",
+        "train.message_relation", "all.sender", "all.tails.entities",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("wrong", [-1, 2**20])
+def test_an_id_out_of_range_is_refused(folder: Path, name: str, wrong: int) -> None:
+    path = folder / "mapped" / f"{name}.npy"
+    ids = np.load(path)
+    ids[len(ids) // 2] = wrong
+    np.save(path, ids)
+    with pytest.raises(BundleError, match=rf"Expected ids from 0 to \d+ in .*{name}\.npy"):
+        open_mapped(folder)
+
+
+@pytest.mark.parametrize("name", ["train.offsets", "all.message_offsets", "train.tails.offsets"])
+def test_offsets_that_fall_are_refused(folder: Path, name: str) -> None:
+    path = folder / "mapped" / f"{name}.npy"
+    offsets = np.load(path)
+    offsets[1] = offsets[-1] + 1
+    np.save(path, offsets)
+    with pytest.raises(BundleError, match=rf"Expected offsets that rise from 0 in .*{name}\.npy"):
+        open_mapped(folder)
+
+
+def test_kernels_go_by_lists_that_were_checked(folder: Path, dataset: Dataset) -> None:
+    path = folder / "mapped" / "train.by_query.npy"
+    np.save(path, np.load(path) | np.int64(2**62))  # ids far out of range
+    edges = open_mapped(folder).train.graph.adjacency.edges
+    assert torch.equal(edges.receiver, dataset.train.graph.adjacency.edges.receiver)

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from knowformer.errors import BundleError
-from knowformer.storage.mapped_arrays import ANY, link_files, open_array, write_array
+from knowformer.storage.mapped_arrays import (
+    ANY,
+    check_ids,
+    check_offsets,
+    link_files,
+    open_array,
+    write_array,
+)
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (0, 3)])
@@ -42,3 +49,16 @@ def test_files_are_shared(tmp_path: Path) -> None:
     (source / "a").write_bytes(b"content")
     link_files(source, target)
     assert (target / "a").read_bytes() == b"content"
+
+
+def test_ids_and_offsets_are_checked() -> None:
+    path = Path("a.npy")
+    check_ids(path, np.array([0, 4]), 5)
+    check_ids(path, np.array([], dtype=np.int32), 0)
+    check_offsets(path, np.array([0, 0, 3]))
+    for ids in ([-1], [5]):
+        with pytest.raises(BundleError, match=r"Expected ids from 0 to 4 in a\.npy"):
+            check_ids(path, np.array(ids), 5)
+    for offsets in ([], [1, 2], [0, 2, 1]):
+        with pytest.raises(BundleError, match=r"Expected offsets that rise from 0 in a\.npy"):
+            check_offsets(path, np.array(offsets))

@@ -18,7 +18,7 @@ from knowformer.training.settings_file import build_config
 # Views are the same for small graphs and for large ones; decision 0027 has the evidence.
 SETTINGS: dict[str, Any] = {
     "model": {"relation_encoder": "graph", "view_size": 500},
-    "training": {"hide": "facts", "validations_per_epoch": 20},
+    "training": {"carved_size": 6000, "hide": "facts", "validations_per_epoch": 12},
 }
 
 

@@ -44,6 +44,12 @@ class TrainingConfig(BaseModel):
     whole_graph_share: float = Field(default=0.0, ge=0.0, le=1.0)
     """With region_size, the fraction of the run's work, at its end, that trains on the whole graph,
     where entities have more neighbours and more competitors than in a partition."""
+    carved_size: Annotated[int | None, BeforeValidator(_zero_is_none)] = Field(
+        default=None, ge=2, le=2**31 - 1
+    )
+    """Entities of a carved graph, at most. A step then trains on a small graph that was drawn at
+    random, without some of its facts, which it is asked for; only with model.relation_encoder =
+    graph. None or 0: on the graph as it is."""
     edge_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
     """Fraction of the other edges that is hidden as well, drawn anew for each batch."""
     relation_swaps: float = Field(default=0.0, ge=0.0, le=1.0)
@@ -109,11 +115,13 @@ class TrainingConfig(BaseModel):
         return "softmax" if self.loss == "cross_entropy" else "sigmoid"
 
     @model_validator(mode="after")
-    def _at_most_one_holdout(self) -> "TrainingConfig":
+    def _exclude_each_other(self) -> "TrainingConfig":
         if self.validation_region and self.validation_relations:
             raise ValueError(
                 "training.validation_region and training.validation_relations exclude each other"
             )
+        if self.region_size and self.carved_size:
+            raise ValueError("training.region_size and training.carved_size exclude each other")
         return self
 
 
@@ -132,10 +140,15 @@ class RunConfig(BaseModel):
     """Kernels: cpu (fused, needs Numba), reference (plain torch), or auto."""
 
     @model_validator(mode="after")
-    def _swaps_need_weights_of_relations(self) -> "RunConfig":
+    def _fits_relation_encoder(self) -> "RunConfig":
         if self.training.relation_swaps and self.model.relation_encoder == "graph":
             raise ValueError(
                 "training.relation_swaps needs model.relation_encoder = table: read from the "
                 "graph, relations have no weights to swap"
+            )
+        if self.training.carved_size and self.model.relation_encoder != "graph":
+            raise ValueError(
+                "training.carved_size needs model.relation_encoder = graph: relations of a carved "
+                "graph have numbers of their own"
             )
         return self

@@ -97,6 +97,7 @@ class Trainer:
             targets="pairs" if training.loss == "pairs" else training.targets,
             batch_size=self.batch_size,
             partition_size=training.region_size,
+            carved_size=training.carved_size,
         )
         self.counters = Counters(steps_per_epoch=len(self.epochs))
         self._processes = processes or Processes()

@@ -2,11 +2,13 @@
 
 The cost of a step grows with its graph, and a model that learns from structure alone learns as well
 from a part of it. So a large graph may be partitioned, anew for every epoch (as in Cluster-GCN);
-facts across partitions are left out until the next epoch.
+facts across partitions are left out until the next epoch. Or small graphs are carved out of it all
+the time (``carving``), for a model that must not know the graph.
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Literal
 
 import numpy as np
@@ -21,9 +23,13 @@ from knowformer.graph.partition import cut_into_regions, facts_among
 from knowformer.queries.known_answers import KnownAnswers
 from knowformer.queries.query import QueryBatch
 from knowformer.training.sampling.batches import Targets, TrainingBatches
+from knowformer.training.sampling.carving import Carver
 from knowformer.training.sampling.pairs import PairBatches
 
 Asked = Targets | Literal["pairs"]
+
+GRAPHS_AT_ONCE = 8  # carved ones, whose batches take turns
+BATCHES_PER_GRAPH = 16  # of a carved one, before others take its place
 
 
 class TrainingGraph:
@@ -63,7 +69,13 @@ class TrainingEpochs:
     """Iterates over the training facts, one epoch at a time."""
 
     def __init__(
-        self, split: Split, *, targets: Asked, batch_size: int, partition_size: int | None
+        self,
+        split: Split,
+        *,
+        targets: Asked,
+        batch_size: int,
+        partition_size: int | None = None,
+        carved_size: int | None = None,
     ) -> None:
         """Indexes the whole graph.
 
@@ -72,6 +84,7 @@ class TrainingEpochs:
             targets: which answers a query asks for; or pairs, which it is asked to tell apart.
             batch_size: queries per batch.
             partition_size: entities per partition; None for the whole graph.
+            carved_size: entities of a carved graph, at most; None for none.
         """
         self._split = split
         self._targets: Asked = targets
@@ -85,6 +98,9 @@ class TrainingEpochs:
             batch_size=batch_size,
             known=KnownAnswers.of_split(replace(split, known=split.facts)),
         )
+        self._carver: Carver | None = None
+        if carved_size is not None:
+            self._carver = Carver(split.graph.adjacency, split.facts, size=carved_size)
 
     @property
     def num_queries(self) -> int:
@@ -111,6 +127,9 @@ class TrainingEpochs:
             partitioned: whether to partition the graph, if it is larger than a partition.
             skip: leaves out this many batches; the others are the same as without.
         """
+        if self._carver is not None:
+            yield from self._carved_batches(self._carver, generator, skip)
+            return
         graphs = self._partition(generator) if partitioned else [self.whole]
         if len(graphs) == 1:
             graph = graphs[0]
@@ -127,6 +146,46 @@ class TrainingEpochs:
             for graph, seed, done in zip(graphs, seeds, skipped, strict=True)
         ]
         yield from ((graphs[turn], next(iterators[turn])) for turn in turns[skip:].tolist())
+
+    def _carved_batches(
+        self, carver: Carver, generator: torch.Generator, skip: int
+    ) -> Iterator[tuple[TrainingGraph, QueryBatch]]:
+        """Yields as many batches as an epoch on the whole graph has, each of a carved graph."""
+        steps = GRAPHS_AT_ONCE * BATCHES_PER_GRAPH
+        seeds = torch.randint(2**62, (-(-len(self) // steps),), generator=generator).tolist()
+        for number in range(skip // steps, len(seeds)):
+            random = torch.Generator().manual_seed(seeds[number])
+            first, last = max(0, skip - number * steps), len(self) - number * steps
+            yield from islice(self._carved_round(carver, random), first, last)
+
+    def _carved_round(
+        self, carver: Carver, generator: torch.Generator
+    ) -> Iterator[tuple[TrainingGraph, QueryBatch]]:
+        """Yields batches of a few carved graphs, in random order."""
+        graphs = [self._carved_graph(carver, generator) for _ in range(GRAPHS_AT_ONCE)]
+        seeds = torch.randint(2**62, (len(graphs),), generator=generator).tolist()
+        iterators = [
+            _endless(graph, torch.Generator().manual_seed(seed))
+            for graph, seed in zip(graphs, seeds, strict=True)
+        ]
+        turns = torch.arange(len(graphs)).repeat(BATCHES_PER_GRAPH)
+        turns = turns[torch.randperm(len(turns), generator=generator)]
+        yield from ((graphs[turn], next(iterators[turn])) for turn in turns.tolist())
+
+    def _carved_graph(self, carver: Carver, generator: torch.Generator) -> TrainingGraph:
+        """Returns a carved graph, or all of it if it is too small to be carved."""
+        carved = carver.carve(generator)
+        if carved is None:
+            return self.whole
+        sizes = {"num_entities": len(carved.entities), "num_relations": len(carved.relations)}
+        return TrainingGraph(
+            Adjacency(carved.visible, **sizes),
+            self.whole.entity_keys[carved.entities],
+            carved.asked,
+            targets=self._targets,
+            batch_size=self._batch_size,
+            known=KnownAnswers(torch.cat([carved.visible, carved.asked]), **sizes),
+        )
 
     def _partition(self, generator: torch.Generator) -> list[TrainingGraph]:
         whole = self.whole.adjacency
@@ -155,3 +214,9 @@ class TrainingEpochs:
             targets=self._targets,
             batch_size=self._batch_size,
         )
+
+
+def _endless(graph: TrainingGraph, generator: torch.Generator) -> Iterator[QueryBatch]:
+    """Yields batches of a graph, from its first query on again when all have been asked."""
+    while True:
+        yield from graph.batches.epoch(generator)

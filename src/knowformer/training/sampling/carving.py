@@ -132,11 +132,12 @@ def _split(facts: Ids, random: np.random.Generator) -> CarvedGraph:
     names = (entities, relations, entities)
     known = [np.isin(column, of) for column, of in zip(asked.T, names, strict=True)]
     asked = asked[np.logical_and.reduce(known)]
-    numbered = [
-        np.stack([np.searchsorted(of, c) for c, of in zip(some.T, names, strict=True)], axis=1)
-        for some in (visible, asked)
-    ]
-    return CarvedGraph(*map(torch.from_numpy, numbered), entities, relations)
+
+    def numbered(some: Ids) -> Tensor:
+        columns = zip(some.T, names, strict=True)
+        return torch.from_numpy(np.stack([np.searchsorted(of, c) for c, of in columns], axis=1))
+
+    return CarvedGraph(numbered(visible), numbered(asked), entities, relations)
 
 
 def _log_uniform(random: np.random.Generator, low: int | float, high: int | float) -> float:

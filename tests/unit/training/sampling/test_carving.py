@@ -50,9 +50,9 @@ def test_asked_facts_are_apart_but_speak_of_what_is_seen(
 
 
 def test_a_carved_graph_is_of_one_graph_and_both_are_drawn(carver: Carver, two: Split) -> None:
-    names = two.graph.relations.names
     graphs = [carved(carver, seed) for seed in range(20)]
-    origins = [{names[r].split("/")[0] for r in graph.relations.tolist()} for graph in graphs]
+    name = two.graph.relations.name
+    origins = [{name(r).split("/")[0] for r in graph.relations.tolist()} for graph in graphs]
     assert all(len(origin) == 1 for origin in origins)
     assert {name for origin in origins for name in origin} == {"a", "b"}
 

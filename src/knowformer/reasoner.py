@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Unpack
 
 from knowformer.answering.answerer import NamesOrIds
@@ -30,7 +31,7 @@ from knowformer.explanation.explanation import Explanation
 from knowformer.explanation.find.evidence import EvidenceFinder
 from knowformer.queries.scores import Scores
 from knowformer.runs.folder import save_calibration
-from knowformer.runs.shipped import no_graph
+from knowformer.runs.shipped import no_graph, settle
 from knowformer.scoring.scorer import Scorer
 from knowformer.seeding import generator
 from knowformer.storage.triples_io import NamedTriple
@@ -178,16 +179,28 @@ class Reasoner(AnsweringRun):
             progress=progress,
         )
 
-    def calibrate(self, *, progress: Progress | None = None) -> Calibration:
-        """Fits probabilities to the run's validation facts anew, uses and stores them.
+    def calibrate(
+        self, out: str | Path | None = None, *, progress: Progress | None = None
+    ) -> Calibration:
+        """Fits probabilities to the data set's validation facts anew, uses and stores them.
+
+        Args:
+            out: a new run folder, for the model that ships with the package: it gets that model,
+                the graph that it answers on, and the probabilities. Other runs store their own.
+            progress: called with what is done and what there is in all.
 
         Raises:
             DataError: there are too few validation facts.
-            BundleError: the model is not a run's own.
+            BundleError: ``out`` is missing, holds a run, or is given for a run of one's own.
         """
-        if not self.was_trained_on_it:
+        if self.is_shipped != (out is not None):
+            needed = (
+                "`out`, a new run folder for the model that ships with knowformer and its graph"
+            )
             raise BundleError(
-                "Expected a run of your own to calibrate, got the model that ships with knowformer."
+                f"Expected {needed}, got none."
+                if out is None
+                else f"Expected no `out` for {self.folder}, which keeps its own probabilities."
             )
         calibration = calibrate_model(
             self.model,
@@ -197,6 +210,8 @@ class Reasoner(AnsweringRun):
             threads=self._threads,
             progress=progress,
         )
+        if out is not None:
+            self.folder = settle(self._bundle(), Path(out))
         self.calibration = save_calibration(self.folder, calibration)
         self._answerer.use(Calibrator(self.calibration, self.link, self.graph.relations))
         self.__dict__.pop("_explainer", None)  # its probabilities are the old ones

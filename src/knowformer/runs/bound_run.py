@@ -64,6 +64,11 @@ class BoundRun:
         self._known = known or KnownAnswers.of(graph)
         self._threads = threads
 
+    @property
+    def is_shipped(self) -> bool:
+        """Whether the run is the model that ships with the package, whose folder is not changed."""
+        return self.folder == SHIPPED_FOLDER
+
     def __repr__(self) -> str:
         graph = self.graph
         return (
@@ -231,7 +236,10 @@ class BoundRun:
     def _rebound(
         self: Bound, graph: KnowledgeGraph, known: KnownAnswers | None = None, *, labels: Labels
     ) -> Bound:
-        bundle = Bundle(
+        return type(self)(self._bundle(), graph, known, labels=labels, threads=self._threads)
+
+    def _bundle(self) -> Bundle:
+        return Bundle(
             self.folder,
             self.config,
             self.dataset,
@@ -240,7 +248,6 @@ class BoundRun:
             self.calibration,
             self.was_trained_on_it,
         )
-        return type(self)(bundle, graph, known, labels=labels, threads=self._threads)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the run folder's path and the graph, but no weights, for another process.

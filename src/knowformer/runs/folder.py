@@ -2,7 +2,7 @@
 
 config.toml             the settings, complete
 model.safetensors       weights kept so far: the latest not clearly worse than the best; as metadata
-                        the model's link function
+                        the model's link function, and whether it has seen the facts in training
 dataset.json            names: relations, and the entities of each graph
 facts.safetensors       facts as ids: of each graph and of each split
 mapped/                 of a large data set, in the place of these two: arrays that stay on disk
@@ -65,6 +65,7 @@ __all__ = [
     "WEIGHTS_FILE",
     "Bundle",
     "InitialWeights",
+    "check_free",
     "check_resumable",
     "holds_run",
     "load_bundle",
@@ -93,7 +94,8 @@ WEIGHTS_FILE = "model.safetensors"
 CALIBRATION_FILE = "calibration.json"
 INITIAL_FILE = "initial.safetensors"
 ENVIRONMENT_FILE = "environment.json"
-LINK = "link_function"  # in the metadata of model.safetensors
+LINK = "link_function"  # in the metadata of model.safetensors, like the next one
+TRAINED_ON_IT = "was_trained_on_it"
 NUM_SETTINGS = re.compile(r"# (\d{1,9}) settings\n")
 """First line of config.toml: fewer than that, and the file was cut off."""
 
@@ -138,6 +140,19 @@ def holds_run(folder: Path) -> bool:
         ) from error
 
 
+def check_free(folder: Path) -> None:
+    """Checks that a folder holds no run.
+
+    Raises:
+        BundleError: it does.
+    """
+    if holds_run(folder):
+        raise BundleError(
+            f"Expected a folder without a run, found one in {folder}. Choose another `out`, or "
+            "go on with that run with `resume=True`."
+        )
+
+
 @contextmanager
 def sole_trainer(folder: Path) -> Generator[None]:
     """Keeps other processes from training in a run folder; a killed one does not hold it.
@@ -167,11 +182,7 @@ def start_run(
     Raises:
         BundleError: the folder holds a run already; nothing is overwritten.
     """
-    if holds_run(folder):
-        raise BundleError(
-            f"Expected a folder without a run, found one in {folder}. Choose another `out`, or "
-            "go on with that run with `resume=True`."
-        )
+    check_free(folder)
     with _all_or_nothing(folder):
         save_run_dataset(folder, dataset)
         write_json(folder / ENVIRONMENT_FILE, describe_environment())
@@ -220,9 +231,12 @@ def _all_or_nothing(folder: Path) -> Generator[None]:
         raise
 
 
-def save_weights(folder: Path, model: KnowFormer, *, link: LinkFunction) -> None:
+def save_weights(
+    folder: Path, model: KnowFormer, *, link: LinkFunction, was_trained_on_it: bool = True
+) -> None:
     """Writes the weights atomically, with the link function that they were trained for."""
-    write_tensors(folder / WEIGHTS_FILE, model.state_dict(), {LINK: link})
+    seen = "yes" if was_trained_on_it else "no"
+    write_tensors(folder / WEIGHTS_FILE, model.state_dict(), {LINK: link, TRAINED_ON_IT: seen})
 
 
 def load_config(folder: Path) -> RunConfig:
@@ -273,9 +287,11 @@ def load_bundle(folder: Path) -> Bundle:
             f"Expected the link function {' or '.join(get_args(LinkFunction))} in the metadata of "
             f"{path}, got {link!r}. Update knowformer."
         )
+    calibration, was_trained_on_it = load_calibration(folder), metadata.get(TRAINED_ON_IT) != "no"
     return Bundle(
-        folder, config, dataset, model.eval(), cast("LinkFunction", link), load_calibration(folder)
-    )
+        folder, config, dataset, model.eval(), cast("LinkFunction", link), calibration,
+        was_trained_on_it,
+    )  # fmt: skip
 
 
 def check_resumable(folder: Path) -> None:

@@ -75,6 +75,17 @@ def ship(run: Path, folder: Path) -> None:
     save_weights(folder, bundle.model, link=bundle.link)
 
 
+def settle(bundle: Bundle, folder: Path) -> Path:
+    """Makes a run of the shipped model and the graph that it answers on, and returns its folder.
+
+    Raises:
+        BundleError: the folder holds a run already.
+    """
+    start_run(folder, bundle.config, bundle.dataset)
+    save_weights(folder, bundle.model, link=bundle.link, was_trained_on_it=False)
+    return folder
+
+
 def no_graph() -> KnowledgeGraph:
     """Returns a graph without anything: in the place of facts that do not ship with a model."""
     none = torch.zeros(0, 3, dtype=torch.long)

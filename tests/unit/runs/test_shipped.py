@@ -66,11 +66,6 @@ def test_without_a_graph_there_is_nothing_to_answer_on() -> None:
         Reasoner.from_pretrained("shipped")
 
 
-def test_it_is_not_calibrated_anew(graph: KnowledgeGraph) -> None:
-    with pytest.raises(BundleError, match="run of your own"):
-        Reasoner.zero_shot(graph).calibrate()
-
-
 def test_a_training_starts_from_it_whatever_the_relations(
     graph: KnowledgeGraph, tmp_path: Path
 ) -> None:
@@ -103,3 +98,35 @@ def test_a_model_ships_without_the_facts_that_it_was_trained_on(
     train(graph, tmp_path / "table", settings=settings, calibrate=False)
     with pytest.raises(ConfigError, match="relation_encoder"):
         ship(tmp_path / "table", tmp_path / "other")
+
+
+def test_probabilities_are_fitted_to_a_graph_and_kept_in_a_run(tmp_path: Path) -> None:
+    out = tmp_path / "untrained"
+    zero_shot = Reasoner.zero_shot("nations", threads=1)
+    asked = {"head": "usa", "relation": "treaties"}
+    before = zero_shot.answer(**asked)
+    zero_shot.calibrate(out)
+    again = Reasoner.from_pretrained(out, threads=1)
+    assert not again.was_trained_on_it
+    assert "new too" in again.evaluate(num_facts=10).protocol.setting
+    after = again.answer(**asked)
+    assert after.answers == zero_shot.answer(**asked).answers
+    assert [a.score for a in after.answers] == [a.score for a in before.answers]
+    assert (before.probability_kind, after.probability_kind) == ("model", "calibrated")
+    again.calibrate()  # like any run
+
+
+def test_the_shipped_model_keeps_no_probabilities_itself(tmp_path: Path) -> None:
+    shipped = Reasoner.zero_shot("nations", threads=1)
+    with pytest.raises(BundleError, match="a new run folder"):
+        shipped.calibrate()
+    (tmp_path / "config.toml").write_text("a run")
+    with pytest.raises(BundleError, match="without a run"):
+        shipped.calibrate(tmp_path)
+    assert load_bundle(SHIPPED_FOLDER).calibration is None
+
+
+def test_a_graph_too_small_to_fit_leaves_no_folder(tmp_path: Path, graph: KnowledgeGraph) -> None:
+    with pytest.raises(DataError, match="at least 20"):
+        Reasoner.zero_shot(graph, threads=1).calibrate(tmp_path / "run")
+    assert not (tmp_path / "run").exists()

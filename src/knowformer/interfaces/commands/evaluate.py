@@ -100,9 +100,8 @@ def command(
     if export is not None and report.facts is not None:
         report.facts.write(export)
         print_note(f"wrote {len(report.facts):,} ranks to {export}")
-    if (
-        graph is None and reasoner.was_trained_on_it
-    ):  # after printing: the numbers are not lost when they cannot be stored
+    if graph is None and not reasoner.is_shipped:
+        # After printing: the numbers are not lost when they cannot be stored.
         update_metrics(run, {split: content})
         if report.calibration is not None and can_draw():
             title = f"{report.protocol.dataset}, {split}"

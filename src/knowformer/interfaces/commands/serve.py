@@ -108,7 +108,7 @@ def command(
     with err.status("loading the run"):
         reasoner = Reasoner.from_pretrained(run, graph=graph, labels=labels, threads=threads)
         # A graph in the place of a run: nothing of it is held out from the model that ships.
-        named = graph or (None if reasoner.was_trained_on_it else str(run))
+        named = graph or (str(run) if reasoner.is_shipped else None)
         is_run = holds_run(run)
         kept = store or _store_of(run if is_run or graph is None else Path(graph))
         live = LiveGraph.open(reasoner, kept)

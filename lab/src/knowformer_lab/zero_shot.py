@@ -44,8 +44,8 @@ def trained_facts(bundle: Bundle) -> set[NamedTriple]:
 
 
 def _named(split: Split) -> Iterator[NamedTriple]:
-    entities, relations = split.graph.entities.names, split.graph.relations.names
-    return ((entities[h], relations[r], entities[t]) for h, r, t in split.known.tolist())
+    entity, relation = split.graph.entities.name, split.graph.relations.name
+    return ((entity(h), relation(r), entity(t)) for h, r, t in split.known.tolist())
 
 
 def measure(

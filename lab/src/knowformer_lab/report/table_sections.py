@@ -20,7 +20,7 @@ from knowformer_lab.report.cells import (
     speed_cell,
     with_results,
 )
-from knowformer_lab.report.overview import NEAR
+from knowformer_lab.report.figures import NEAR
 from knowformer_lab.report.summary import Estimate, Summary, paired
 from knowformer_lab.results import Result
 
@@ -42,8 +42,8 @@ def transductive(summaries: list[Summary], folder: Path) -> Section:
     ranked = [s for s in summaries if s.experiment.kind == "ranking"]
     measured = [s for s in summaries if s.experiment.kind == "validation"]
     words = [
-        "Held-out facts of the graph that was trained on (table 1; UMLS: table 3). The larger "
-        "graphs got less than two epochs; the curves show how far they were from flat, with a "
+        "Held-out facts of the graph that was trained on (table 1; UMLS: table 3). The "
+        "curves show how far the runs were from flat, with a "
         "star at the weights that were chosen. Validation MRR lies well below test MRR where a "
         "graph is dense, for true answers among the test facts stay among its candidates. "
         "*Last gain* is what it rose in the last fifth of the time. The paper does not report "

@@ -127,6 +127,7 @@ class ModelConfig(BaseModel):
 PRESETS: dict[PresetName, dict[str, Any]] = {
     # What the authors published as code: two-layer update, LayerNorm, residual; scalar noise.
     "released": {
+        "view_size": 0,
         "update_layers": 2,
         "update_norm": True,
         "noise_dim": 1,
@@ -140,6 +141,7 @@ PRESETS: dict[PresetName, dict[str, Any]] = {
         "noise_dim": 0,
         "noise_scale": 1.0,
         "num_heads": 1,
+        "view_size": 0,
         **_RELEASED_DEPTH,
     },
 }

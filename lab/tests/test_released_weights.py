@@ -143,11 +143,13 @@ def test_imported_weights_score_as_the_released_model_does(
     config = model.config
     assert (config.layers, config.query_key_hops, config.value_hops) == (L, QUERY_HOPS, VALUE_HOPS)
     edges: list[tuple[int, int, int]] = []
-    for head, relation, tail in graph.facts.tolist():
+    for fact in graph.facts.tolist():
+        head, relation, tail = (int(each) for each in fact)
         name = graph.relations.names[relation]
         edges += [(head, theirs[name], tail), (tail, theirs[f"-{name}"], head)]
     noise = identity_noise(config, graph.entity_keys, seed=0).double()
-    names = [*graph.relations.names, *(f"-{name}" for name in graph.relations.names)]
+    names: list[str] = [*graph.relations.names]
+    names += [f"-{name}" for name in graph.relations.names]
     asked = torch.tensor([0, count])  # a relation and its inverse
     view = QueryView.whole(graph.adjacency.edges, torch.tensor([1, 2]))
     with torch.no_grad():

@@ -87,4 +87,5 @@ def _work(config: RunConfig, dataset: str | None) -> float:
     seen = min(1.0, (training.region_size or model.num_seen(entities)) / entities)
     query_hops = model.query_key_hops if model.has_query_key_hops else 0
     hops = max(1, model.layers * (model.value_hops + query_hops))
-    return training.epochs * facts * facts * seen * hops
+    queries = 2 * facts if training.loss == "pairs" else facts  # an unlinked pair beside each
+    return training.epochs * queries * facts * seen * hops

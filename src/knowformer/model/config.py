@@ -47,6 +47,9 @@ class ModelConfig(BaseModel):
     """Features per head when similarity is random_features."""
     attention: bool = True
     """False: the value stream's output takes the place of the attention's (ablation)."""
+    centred_attention: bool = False
+    """True: queries and keys are taken less their means over the entities that the query sees,
+    before they are made unit vectors, so that they cannot all point the same way."""
     query_stream: bool = True
     """False: queries and keys are linear maps of the entity states (ablation)."""
     value_stream: bool = True

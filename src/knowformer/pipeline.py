@@ -376,9 +376,12 @@ def _draw_curve(folder: Path, *, title: str) -> None:
         draw_learning_curve(events, folder / "learning_curve.png", title=title)
 
 
-def starting_settings(graph: GraphSource | None, start_from: Path | None = None) -> dict[str, Any]:
-    """Returns the settings recommended for a graph, and those of the run to start from."""
-    settings = recommended_settings(None if graph is None else catalogue_name(graph))
+def starting_settings(
+    graph: GraphSource | None, start_from: Path | None = None, *, recommended: bool = True
+) -> dict[str, Any]:
+    """Returns settings: recommended for a graph, if wanted, and of the run to start from."""
+    name = catalogue_name(graph) if recommended and graph is not None else None
+    settings = recommended_settings(name)
     if start_from is not None:
         merge_settings(settings, inherited_settings(run_to_start_from(start_from)))
     return settings

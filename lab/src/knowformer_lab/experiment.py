@@ -9,6 +9,7 @@
     minutes = 9                     or a limit of time; passes end the same on any machine
     settings.model.hidden_dim = 64  only what differs from the data set's own settings, or from the
                                     defaults if the kind is validation
+    note = "..."                    why the paper's figure is missed, or not made again yet
     [published]                     the paper's figures, and their table
     [[runs]] or [[grid]]            several runs that differ in a few settings; see below
 
@@ -112,6 +113,7 @@ class NamedRun(_Strict):
     name: str
     dataset: str | None = None
     epochs: float | None = Field(default=None, gt=0)
+    note: str | None = None
     settings: dict[str, Any] = {}
 
 
@@ -144,6 +146,7 @@ class ExperimentFile(_Strict):
     seeds: list[int] | None = Field(default=None, min_length=1)
     epochs: float | None = Field(default=None, gt=0)
     minutes: float | None = Field(default=None, gt=0)
+    note: str | None = None
     settings: dict[str, Any] = {}
     study: StudyOptions = StudyOptions()
     published: Published | None = None
@@ -186,6 +189,8 @@ class Experiment:
     seeds: tuple[int, ...]
     epochs: float | None
     minutes: float | None
+    note: str | None = field(repr=False)
+    """Why the paper's figure is missed, or not made again yet."""
     settings: Mapping[str, Any] = field(repr=False)
     study: StudyOptions = field(repr=False)
     published: Published | None = field(repr=False)
@@ -372,6 +377,7 @@ def _build(name: str, file: ExperimentFile, run: NamedRun | None) -> Experiment:
         seeds=tuple(dict.fromkeys(file.seeds or [0])),
         epochs=(run.epochs if run else None) or file.epochs,
         minutes=file.minutes,
+        note=(run.note if run else None) or file.note,
         settings=settings,
         study=file.study,
         published=published,

@@ -47,6 +47,9 @@ class ModelConfig(BaseModel):
     """Features per head when similarity is random_features."""
     attention: bool = True
     """False: the value stream's output takes the place of the attention's (ablation)."""
+    centred_attention: bool = False
+    """True: queries and keys are taken less their means over the entities that the query sees,
+    before they are made unit vectors, so that they cannot all point the same way."""
     query_stream: bool = True
     """False: queries and keys are linear maps of the entity states (ablation)."""
     value_stream: bool = True
@@ -127,6 +130,7 @@ class ModelConfig(BaseModel):
 PRESETS: dict[PresetName, dict[str, Any]] = {
     # What the authors published as code: two-layer update, LayerNorm, residual; scalar noise.
     "released": {
+        "view_size": 0,
         "update_layers": 2,
         "update_norm": True,
         "noise_dim": 1,
@@ -140,6 +144,7 @@ PRESETS: dict[PresetName, dict[str, Any]] = {
         "noise_dim": 0,
         "noise_scale": 1.0,
         "num_heads": 1,
+        "view_size": 0,
         **_RELEASED_DEPTH,
     },
 }

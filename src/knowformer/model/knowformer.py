@@ -107,6 +107,7 @@ class KnowFormer(nn.Module):
             ScoreWeights.pack((hidden.weight, hidden.bias), (last.weight, last.bias)),
             num_heads=self.config.num_heads if self.config.attention else 0,
             dropout_threshold=round(self.config.dropout * 256),
+            centres_query_keys=self.config.centred_attention,
         )
 
     def noise_inputs(
@@ -123,6 +124,8 @@ class KnowFormer(nn.Module):
     def is_batch_invariant(self) -> bool:
         """Whether a query's scores have the same bits in any batch."""
         config = self.config
+        if config.centred_attention:  # a mean may be rounded by how many queries are summed at once
+            return False
         return config.attention and self.backend.is_batch_invariant(
             width=config.hidden_dim, num_heads=config.num_heads, similarity=config.similarity
         )
@@ -139,7 +142,8 @@ def initialize(model: KnowFormer, *, generator: torch.Generator) -> None:
         if isinstance(module, nn.Linear):
             bound = module.in_features**-0.5  # torch's own rule for nn.Linear
             nn.init.uniform_(module.weight, -bound, bound, generator=generator)
-            nn.init.uniform_(module.bias, -bound, bound, generator=generator)
+            if "bias" in dict(module.named_parameters()):
+                nn.init.uniform_(module.bias, -bound, bound, generator=generator)
         elif isinstance(module, nn.Embedding):
             nn.init.normal_(module.weight, generator=generator)
         elif isinstance(module, nn.LayerNorm):

@@ -24,7 +24,9 @@ class KnowFormerLayer(nn.Module):
         with_query_stream = config.attention and config.query_stream
         self.query_key_stream = QueryKeyStream(config) if with_query_stream else None
         self.value_stream = ValueStream(config)
-        self.to_query_key = nn.Linear(width, 2 * width) if config.attention else None
+        # Centred, queries and keys have no use for a bias.
+        both = nn.Linear(width, 2 * width, bias=not config.centred_attention)
+        self.to_query_key = both if config.attention else None
         self.attention_norm = nn.LayerNorm(width)
         self.expand = nn.Linear(width, width)
         self.contract = nn.Linear(width, width)
@@ -36,8 +38,12 @@ class KnowFormerLayer(nn.Module):
         stream, to_both, width = self.query_key_stream, self.to_query_key, self.config.hidden_dim
         query_key = None
         if to_both is not None:
-            query = to_both.weight[:width], to_both.bias[:width]
-            query_key = query, (to_both.weight[width:], to_both.bias[width:])
+            no_bias = to_both.weight.new_zeros(2 * width)
+            bias = no_bias if self.config.centred_attention else to_both.bias
+            query_key = (
+                (to_both.weight[:width], bias[:width]),
+                (to_both.weight[width:], bias[width:]),
+            )
         attend = AttendWeights.pack(
             query_key,
             (self.attention_norm.weight, self.attention_norm.bias),

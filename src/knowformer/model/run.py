@@ -70,6 +70,8 @@ def run(
             continue
         if query_key_states is None:
             query_key_states = residual
+        if weights.centres_query_keys:
+            query_key_states = centred(query_key_states, view)
         if probe is not None:
             probe.query_key_states.append(query_key_states.detach())
         states = backend.attend(
@@ -99,6 +101,17 @@ def _streams(
     if query_key is None and layer.query_key is not None:
         query_key = backend.stream(states, layer.query_key, query_key_vectors(layer, vectors), view)
     return value, query_key
+
+
+def centred(states: Float[Tensor, "N D"], view: QueryView) -> Float[Tensor, "N D"]:
+    """Returns states less their mean over the rows of their query.
+
+    Queries and keys are linear maps of these, so without a bias they are centred as well.
+    """
+    counts = view.offsets.diff()
+    of_query = torch.repeat_interleave(torch.arange(len(view)), counts)
+    sums = states.new_zeros(len(view), states.shape[1]).index_add(0, of_query, states)
+    return states - (sums / counts[:, None])[of_query]
 
 
 def query_key_vectors(layer: LayerWeights, vectors: LayerVectors) -> list[Float[Tensor, "B R D"]]:

@@ -30,6 +30,7 @@ class ModelWeights(NamedTuple):
     score: ScoreWeights
     num_heads: int  # 0: no attention
     dropout_threshold: int  # of 256, when dropout acts
+    centres_query_keys: bool = False  # less their mean over what the query sees
 
 
 def with_noise_inputs(

@@ -140,6 +140,16 @@ class RunConfig(BaseModel):
     """Kernels: cpu (fused, needs Numba), reference (plain torch), or auto."""
 
     @model_validator(mode="after")
+    def _pairs_need_the_whole_graph(self) -> "RunConfig":
+        # The ends of an unlinked pair lie anywhere; a view would leave out most of them.
+        if self.training.loss == "pairs" and self.model.view_size:
+            raise ValueError(
+                "training.loss = pairs needs model.view_size = 0, got "
+                f"{self.model.view_size}: most unlinked pairs lie outside of any view"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _fits_relation_encoder(self) -> "RunConfig":
         if self.training.relation_swaps and self.model.relation_encoder == "graph":
             raise ValueError(

@@ -81,8 +81,9 @@ def choose_view_size(config: RunConfig, valid: Split) -> int:
     view is doubled where that brings in a good many more of the validation answers and the run has
     the minutes, as it doubles the cost too. Decision 0024 has the evidence.
     """
-    graph = valid.graph
-    if config.training.region_size or len(graph.entities) <= WHOLE_GRAPH_LIMIT:
+    graph, training = valid.graph, config.training
+    is_small = len(graph.entities) <= WHOLE_GRAPH_LIMIT
+    if is_small or training.region_size or training.loss == "pairs":
         return 0
     few = min(NUM_COVERAGE_FACTS, len(valid.facts))
     if not few:

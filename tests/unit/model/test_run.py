@@ -16,7 +16,7 @@ from knowformer.model.layer import KnowFormerLayer
 from knowformer.model.message_passing import Hop
 from knowformer.model.noise import identity_noise
 from knowformer.model.relation_encoder import RelationProjection
-from knowformer.model.run import FirstStates, Probe, query_key_vectors, run
+from knowformer.model.run import FirstStates, Probe, centred, query_key_vectors, run
 
 HEADS, RELATIONS = torch.tensor([0, 3, 3]), torch.tensor([1, 1, 4])
 ABLATIONS: list[dict[str, object]] = [
@@ -25,6 +25,7 @@ ABLATIONS: list[dict[str, object]] = [
     {"query_stream": False},
     {"value_stream": False},
     {"similarity": "exponential"},
+    {"centred_attention": True},
     {"num_query_key_hops": 0},
     {"num_value_hops": 0},
 ]
@@ -103,6 +104,8 @@ def plain_attention(layer: KnowFormerLayer, query_key: Tensor, values: Tensor) -
     assert layer.to_query_key is not None
     heads = []
     q, k = layer.to_query_key(query_key).chunk(2, -1)
+    if layer.config.centred_attention:
+        q, k = q - q.mean(0), k - k.mean(0)
     for q_, k_, v in zip(
         *(t.chunk(layer.config.num_heads, -1) for t in (q, k, values)), strict=True
     ):
@@ -131,6 +134,26 @@ def test_each_part_makes_a_difference(family: KnowledgeGraph, switch: str) -> No
     state = whole.state_dict()
     less.load_state_dict({name: state[name] for name in less.state_dict()})
     assert not torch.allclose(scores_of(whole, family), scores_of(less, family))
+
+
+def test_centred_in_a_ragged_batch_each_query_has_its_own_mean(family: KnowledgeGraph) -> None:
+    edges = family.adjacency.edges
+    parts = [QueryView.whole(edges, HEADS[:1]), QueryView.whole(edges, HEADS[1:])]
+    joined = QueryView.join(parts)
+    states = torch.randn(joined.num_rows, 4, generator=torch.Generator().manual_seed(1))
+    found = centred(states, joined)
+    for one in found.view(len(HEADS), -1, 4):
+        torch.testing.assert_close(one.mean(0), torch.zeros(4), atol=1e-6, rtol=0)
+    one, *_ = states.view(len(HEADS), -1, 4)
+    torch.testing.assert_close(found[: edges.num_entities], one - one.mean(0))
+
+
+def test_centred_attention_cannot_fall_into_one_direction(family: KnowledgeGraph) -> None:
+    probe = Probe()
+    scores_of(build(family, centred_attention=True), family, probe=probe)
+    for states in probe.query_key_states:
+        each = states.view(len(HEADS), -1, states.shape[1])
+        torch.testing.assert_close(each.mean(1), torch.zeros_like(each[:, 0]))
 
 
 def test_without_hops_and_attention_only_the_head_stands_out(family: KnowledgeGraph) -> None:

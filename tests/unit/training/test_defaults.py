@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from knowformer.data.dataset import Dataset, Split, TrainingSplits
+from knowformer.errors import ConfigError
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.model.config import ModelConfig
@@ -97,7 +98,16 @@ def test_small_graphs_and_partitions_are_seen_whole(ring: Dataset) -> None:
     assert choose_view_size(RunConfig(), ring.valid) == 0
     partitioned = parse_config({"training": {"region_size": 500}}, where="test")
     large = large_star(num_near=300, answers=range(1, 3))
+    assert choose_view_size(RunConfig(), large) > 0
     assert choose_view_size(partitioned, large) == 0
+
+
+def test_unlinked_pairs_are_told_apart_on_the_whole_graph() -> None:
+    of_pairs = {"training": {"loss": "pairs"}}
+    large = large_star(num_near=300, answers=range(1, 3))
+    assert choose_view_size(parse_config(of_pairs, where="test"), large) == 0
+    with pytest.raises(ConfigError, match=r"needs model\.view_size = 0, got 500"):
+        parse_config({**of_pairs, "model": {"view_size": 500}}, where="test")
 
 
 def splits_of(

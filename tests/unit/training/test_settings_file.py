@@ -10,6 +10,7 @@ from knowformer.model.config import PRESETS
 from knowformer.training.config import RunConfig
 from knowformer.training.settings_file import (
     RECOMMENDED_FILE,
+    RELEASED_FILE,
     build_config,
     parse_config,
     recommended_settings,
@@ -75,6 +76,38 @@ def test_presets_are_whole_runs(preset: PresetName) -> None:
     for key, value in PRESETS[preset].items():
         assert getattr(config.model, key) == value
     assert config.training.loss == {"released": "cross_entropy", "paper": "binary"}[preset]
+
+
+def test_the_released_preset_is_the_command_for_the_data_set() -> None:
+    config = build_config(preset="released", dataset="fb15k-237")
+    model, training = config.model, config.training
+    assert (model.num_layers, model.num_query_key_hops, model.num_value_hops) == (3, 2, 3)
+    assert (model.hidden_dim, model.num_heads, model.dropout) == (32, 4, 0.1)
+    assert model.view_size == 0  # a query sees the whole graph
+    assert (training.loss, training.num_negatives) == ("binary", 2**8)
+    assert training.adversarial_temperature == 0.5
+    assert (training.hide, training.targets) == ("links", "one")
+    assert (training.learning_rate, training.schedule) == (5e-3, "steps")
+    assert training.batch_size == 4 * 96
+    assert training.weight_decay == pytest.approx(1e-4 / 96, rel=1e-3)  # their loss is a sum
+    # 20 passes in one direction are 10 in both; they validate after each of theirs.
+    assert (training.max_epochs, training.validations_per_epoch) == (10.0, 2)
+    wordnet = build_config(preset="released", dataset="wn18rr").training
+    assert (wordnet.loss, wordnet.batch_size, wordnet.hide) == ("cross_entropy", 4 * 32, "facts")
+    assert wordnet.weight_decay == 1e-4  # their cross-entropy is a mean
+    assert build_config(preset="released", dataset="nell-995_v2").training.weight_decay == 1e-5
+    assert build_config(preset="released", dataset="fb15k-237_v3").model.hidden_dim == 64
+
+
+def test_every_released_recipe_is_a_whole_run_with_negatives_that_exist() -> None:
+    recipes = tomllib.loads(RELEASED_FILE.read_text("utf-8"))
+    assert len(recipes) == 16  # the commands of the README
+    for name in recipes:
+        training = build_config(preset="released", dataset=name).training
+        assert training.num_negatives <= max(256, catalog.find(name).counts.entities)
+        assert training.weight_decay < 1e-5 or training.loss == "cross_entropy"
+    other = build_config(preset="released", dataset="umls")
+    assert other == build_config(preset="released")
 
 
 @pytest.mark.parametrize(

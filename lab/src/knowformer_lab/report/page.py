@@ -1,8 +1,9 @@
 """RESULTS.md and its pictures, made from result files alone.
 
-First what of the paper was met, then the protocol, then a section per table: what was asked, the
-answer in a sentence, a picture, a short table. What is configured and has no result is named in a
-line. The same results give the same bytes.
+First what of the paper was met, in a picture and a table, then what we found, a row for every
+figure of the paper, the protocol, and a section per table: what was asked, the answer in a
+sentence, a picture, a short table. What is configured and has no result is named in a line. The
+same results give the same bytes.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,16 +15,20 @@ from knowformer_lab.experiment import TABLES, Experiment
 from knowformer_lab.report import study_sections, table_sections
 from knowformer_lab.report.attention_section import attention
 from knowformer_lab.report.cells import Section, counted, not_yet_run
+from knowformer_lab.report.figures import figures_of_paper
+from knowformer_lab.report.figures_section import every_figure
+from knowformer_lab.report.findings import findings
 from knowformer_lab.report.overview import overview
 from knowformer_lab.report.summary import Summary
+from knowformer_lab.report.ultra_section import read_zero_shot, ultra
 from knowformer_lab.results import ResultStore
 
-OPENING = """# Results
+TITLE = "# Results\n"
 
-The figures of the KnowFormer paper, made again on an ordinary CPU, with weights chosen on
-validation facts alone. Every number of ours comes from a file in [`results/`](results), which holds
-all metrics, settings, environment and the command that makes it again; the paper's stand in the
-experiments' files. Nothing here is typed in by hand.
+ORIGIN = """The figures of the KnowFormer paper, made again on an ordinary CPU, with weights chosen
+on validation facts alone. Every number of ours comes from a file in [`results/`](results), which
+holds all metrics, settings, environment and the command that makes it again; the paper's stand in
+the experiments' files. Nothing here is typed in by hand.
 """
 
 PROTOCOL = """## Protocol
@@ -61,10 +66,15 @@ def write_report(experiments: Mapping[str, Experiment], store: ResultStore, fold
     """Writes ``RESULTS.md`` and ``pictures/`` into a folder, and returns the file."""
     summaries = Summary.collect(experiments.values(), store)
     pictures, drawing = folder / "pictures", can_draw()
+    figures, zero_shot = figures_of_paper(summaries), read_zero_shot(store.folder.parent)
+    beside_ultra = ultra(summaries, zero_shot)
     parts = [
-        OPENING,
-        overview(summaries, pictures, with_picture=drawing),
+        TITLE,
+        overview(figures, summaries, pictures, with_picture=drawing),
+        ORIGIN,
         _state(summaries),
+        *([found] if (found := findings(summaries, zero_shot)) else []),
+        *([every_figure(figures).markdown(with_picture=False)] if figures else []),
         PROTOCOL + _ties(summaries),
     ]
     waiting: list[str] = []
@@ -79,6 +89,8 @@ def write_report(experiments: Mapping[str, Experiment], store: ResultStore, fold
             parts += [f"Not yet run: {left}.\n"] if left else []
         else:
             waiting.append(f"- **{section.title}**, `knowformer reproduce {table}`: {left}.\n")
+        if table == "inductive" and beside_ultra is not None:
+            parts.append(beside_ultra.markdown(with_picture=False))
     if waiting:
         parts.append(f"## Not yet run\n\n{''.join(waiting)}")
     path = folder / "RESULTS.md"

@@ -8,6 +8,8 @@ from knowformer_lab.experiment import Experiment
 from knowformer_lab.results import Result, ResultStore
 
 NOT_YET = "not yet run"
+# 97.5 % points of Student's t by degrees of freedom; with more seeds than that, a little too wide.
+T_QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 Measure = Callable[[Result], float | None]
 
 
@@ -26,6 +28,15 @@ class Estimate:
         if not sample:
             return None
         return cls(fmean(sample), stdev(sample) if len(sample) > 1 else None, len(sample))
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of the mean over seeds (Student's t); none for one seed."""
+        if self.deviation is None:
+            return None
+        quantile = T_QUANTILES[min(self.count - 1, len(T_QUANTILES)) - 1]
+        half = quantile * self.deviation / self.count**0.5
+        return (self.mean - half, self.mean + half)
 
     def text(self, *, sign: bool = False) -> str:
         """Returns it as it is printed: 0.733 ± 0.004."""
@@ -60,6 +71,15 @@ class Summary:
         """Returns ours less the paper's."""
         ours, theirs = self.estimate(name), self.published(name)
         return None if ours is None or theirs is None else ours.mean - theirs
+
+    def core_minutes(self) -> float | None:
+        """Returns the mean minutes of a seed, each counted once for every thread."""
+        spent = [
+            (r.training.minutes * r.training.threads if r.training else 0.0)
+            + r.measuring_minutes * r.threads
+            for r in self.results
+        ]
+        return fmean(spent) if spent else None
 
     def minutes(self) -> str:
         """Returns the mean minutes of training and of what came after it."""

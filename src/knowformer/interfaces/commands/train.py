@@ -98,7 +98,8 @@ def command(
     preset: Annotated[
         PresetName | None,
         typer.Option(
-            help="Start from the settings of the authors' code or of the paper's text.",
+            help="Start from the settings of the authors' commands for the data set, or of the "
+            "paper's text, instead of those recommended for it.",
             rich_help_panel=SETTINGS,
         ),
     ] = None,
@@ -195,9 +196,9 @@ def command(
     if goes_on or with_live_facts:
         defaults = _stored(folder if goes_on else Path(str(graph)))
     else:
-        defaults = starting_settings(graph, start_from)
-    chosen = _compose(config, preset, assignments, defaults)
-    if not goes_on and not with_live_facts:
+        defaults = starting_settings(graph, start_from, recommended=preset is None)
+    chosen = _compose(config, preset, graph, assignments, defaults)
+    if not goes_on and not with_live_facts and preset is None:
         _tell_recommended(graph, starting_settings(graph), chosen)
     try:
         with farewell(lambda: how_to_go_on(folder)), TrainingDisplay(err) as display:
@@ -228,11 +229,22 @@ def _check_live_facts(
 
 
 def _compose(
-    file: Path | None, preset: PresetName | None, assignments: list[str], defaults: dict[str, Any]
+    file: Path | None,
+    preset: PresetName | None,
+    graph: str | None,
+    assignments: list[str],
+    defaults: dict[str, Any],
 ) -> "RunConfig":
+    from knowformer.data.loading import catalogue_name
     from knowformer.training.settings_file import build_config
 
-    return build_config(file=file, preset=preset, assignments=assignments, defaults=defaults)
+    return build_config(
+        file=file,
+        preset=preset,
+        dataset=None if graph is None else catalogue_name(graph),
+        assignments=assignments,
+        defaults=defaults,
+    )
 
 
 def _stored(folder: Path) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from typer.testing import CliRunner
 
 from knowformer.errors import BundleError, ConfigError
 from knowformer.interfaces.app import app
-from knowformer.interfaces.commands.train import _tell_recommended
+from knowformer.interfaces.commands.train import _compose, _tell_recommended
+from knowformer.pipeline import starting_settings
 from knowformer.training.settings_file import build_config
 
 
@@ -22,6 +23,14 @@ def test_settings_are_checked_before_the_graph_is_read():
     done = CliRunner().invoke(app, ["train", "no such graph", "--set", "training.los=binary"])
     assert isinstance(done.exception, ConfigError)
     assert "training.loss" in str(done.exception)
+
+
+def test_a_preset_takes_the_place_of_what_is_recommended():
+    assert starting_settings("wn18rr")["model"]["view_size"] == 1000
+    assert starting_settings("wn18rr", recommended=False) == {}
+    config = _compose(None, "released", "fb15k-237_v1", ["training.max_epochs=2"], {})
+    assert (config.model.hidden_dim, config.model.num_layers) == (64, 3)
+    assert (config.training.edge_dropout, config.training.max_epochs) == (0.0, 2.0)
 
 
 def test_recommended_settings_are_told_where_they_were_used(capsys: pytest.CaptureFixture[str]):

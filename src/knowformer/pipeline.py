@@ -352,9 +352,9 @@ class _Run:
             return None
         if cut_at != (0, 0):
             _logger.info(
-                "Probabilities are fitted to %d of %d questions, to keep within "
+                "Probabilities are fitted to %s of %s validation questions, to keep within "
                 "`training.max_minutes`.",
-                *cut_at,
+                *(f"{number:,}" for number in cut_at),
             )
         self.tell(work_event("writing"))
         return save_calibration(self.folder, calibration)

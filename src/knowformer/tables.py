@@ -93,9 +93,10 @@ class Tabular:
 
         head = cells("th", names)
         body = "".join(f"<tr>{cells('td', view.text(row))}</tr>" for row in view.rows)
+        caption = escape(view.caption).replace("\n", "<br>")
         return (
             f"<table><caption><b>{escape(view.title)}</b></caption><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table><p><small>{escape(view.caption)}</small></p>"
+            f"<tbody>{body}</tbody></table><p><small>{caption}</small></p>"
         )
 
     def __rich__(self) -> "Table":

@@ -132,7 +132,7 @@ def test_the_table_of_an_evaluation_shows_headline_protocol_and_command(
     (row,) = [line for line in printed.splitlines() if "relation asked (4)" in line]
     assert f"{stored['relation_ranks']['both']['mrr']:.3f}" in row
     assert "transductive" in printed
-    assert "Validation MRR in training was " in printed
+    assert "Do not compare this MRR with that of validation in training" in printed
     assert "made by: " in printed
     assert f"evaluate {run} --split valid" in printed
 

@@ -27,7 +27,7 @@ def main() -> None:
         held_out = num_linked(valid.facts.numpy(), valid.graph.facts.numpy(), size)
         print(
             f"{name:16} linked in training {in_training:.1%}, in validation "
-            f"{held_out / max(1, len(valid.facts)):.1%}: hide {choose_hidden_edges(splits)}, "
+            f"{held_out / max(1, len(valid.facts)):.1%}: hide {choose_hidden_edges(splits).edges}, "
             f"{choose_epochs(splits.train):g} epochs"
         )
 

@@ -161,7 +161,8 @@ def evaluate(
         categories=_by_category(ranks, directed, dataset),
         view=view_report(ranks, view),
         link_prediction=predict_links(scorer, split, seed=seed),
-        calibration=_calibration(scorer, split, calibration, seed, progress),
+        # Of the whole split: where other true answers are left out, probabilities look too high.
+        calibration=_calibration(scorer, whole, calibration, seed, progress),
         relation_ranks=_relations(scorer, split, calibrator, relations, seed, progress),
         baselines=compare(1.0 / ranks.realistic, facts.baselines, asks_head),
         facts=facts,

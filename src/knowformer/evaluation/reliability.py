@@ -67,9 +67,9 @@ class Agreement(BaseModel):
         if self.share_low is None or self.share_high is None:
             return f"too few candidates to tell ({self.num_candidates:,})"
         return (
-            f"error {self.expected_calibration_error:.3f}, mean p {self.mean_probability:.3f}, "
-            f"true {self.share_true:.3f} ({self.share_low:.3f} to {self.share_high:.3f}), "
-            f"{self.num_candidates:,} candidates"
+            f"{self.mean_probability:.3f} on average, a share of {self.share_true:.3f} is true "
+            f"({self.share_low:.3f} to {self.share_high:.3f}); {self.num_candidates:,} "
+            f"candidates, calibration error {self.expected_calibration_error:.3f}"
         )
 
 
@@ -126,8 +126,8 @@ class CalibrationReport(BaseModel):
     def headline(self, probabilities: Literal["before", "after"] = "after") -> list[str]:
         """Returns how well probabilities hold where they matter, as phrases."""
         named = {
-            f"above {self.above_probability:g}": self.above,
-            "best of each question": self.best,
+            f"probabilities above {self.above_probability:g}": self.above,
+            "probabilities of each question's best answer": self.best,
         }
         return [
             f"{name}: {(of.before if probabilities == 'before' else of.after).in_words()}"

@@ -156,9 +156,9 @@ class EvaluationReport(Tabular, BaseModel):
             auroc, precision = (self.link_prediction[n] for n in ("auroc", "average_precision"))
             notes.append(f"AUROC {auroc:.3f}, average precision {precision:.3f}")
         if self.calibration:
-            notes += [f"calibration {phrase}" for phrase in self.calibration.headline()]
-        notes += [protocol.setting, protocol.filter, protocol.selection, f"{self.seconds:.1f} s"]
-        return "; ".join(notes)
+            notes += self.calibration.headline()
+        notes += [protocol.setting, protocol.filter]
+        return "\n".join([*notes, f"{protocol.selection}; {self.seconds:.1f} s"])
 
 
 def view_report(ranks: Ranks, settings: ViewSettings | None) -> ViewReport | None:

@@ -123,7 +123,7 @@ def compiled_kernel(name: str, width: int, head_width: int = 8) -> Kernel:
 
 @cache
 def _say_once() -> None:
-    _logger.info("Compiling the CPU kernels for this machine, once; later starts load them.")
+    _logger.info("Loading the CPU kernels; the first start on this machine compiles them.")
 
 
 @cache

@@ -8,6 +8,7 @@ have no say.
 import logging
 import math
 from itertools import pairwise
+from typing import NamedTuple
 
 from knowformer.audit.links import are_links_misleading, num_linked, num_linked_twice
 from knowformer.data.dataset import Split, TrainingSplits
@@ -20,6 +21,7 @@ from knowformer.system.environment import available_memory
 from knowformer.training.config import MOST_EPOCHS, RunConfig
 from knowformer.training.plan import predicted_memory
 from knowformer.training.sampling.edge_removal import HiddenEdges
+from knowformer.training.settings_file import flat_settings
 from knowformer.views.coverage import coverage
 from knowformer.views.settings import ViewSettings
 
@@ -45,23 +47,65 @@ WORTH_DOUBLING = 0.05  # of the validation answers; fewer are not worth twice th
 LARGEST_VIEWS = ((15, 1000), (60, 2000), (math.inf, 4000))
 LARGEST_VIEW = 2000  # where a run has no limit in minutes
 NUM_COVERAGE_FACTS = 100
+LESS_DEEP = "less deep where queries see views: more of them fit into the time, and teach more"
 ENOUGH_QUERIES = 400_000  # of a run: about an hour on two cores where queries see 1,000 entities
 
 
+class ViewSize(NamedTuple):
+    """How many entities a query sees, 0 for all, and why."""
+
+    size: int
+    why: str
+
+
+class Hidden(NamedTuple):
+    """Which edges are hidden from a query, and why."""
+
+    edges: HiddenEdges
+    why: str
+
+
 def complete(config: RunConfig, splits: TrainingSplits) -> RunConfig:
-    """Returns settings that leave nothing open; a resumed run has the same on any machine."""
+    """Returns settings that leave nothing open; a resumed run has the same on any machine.
+
+    What was chosen, and why, is logged.
+    """
     graph, training, model = splits.train.graph, config.training, config.model
+    why: dict[str, str] = {}
     if model.view_size is None:
-        model = model.model_copy(update={"view_size": choose_view_size(config, splits.valid)})
+        view_size, why["model.view_size"] = choose_view_size(config, splits.valid)
+        model = model.model_copy(update={"view_size": view_size})
+    is_whole = model.view_of(len(graph.entities)) is None
+    why["model.num_layers"] = "as in the paper" if is_whole else LESS_DEEP
     model = model.model_copy(update=choose_depth(model, len(graph.entities)))
-    chosen = {
-        "hide": training.hide or choose_hidden_edges(splits),
-        "max_epochs": training.max_epochs or choose_epochs(splits.train),
+    hide = training.hide
+    if hide is None:
+        hide, why["training.hide"] = choose_hidden_edges(splits)
+    epochs = training.max_epochs or choose_epochs(splits.train)
+    training = training.model_copy(update={"hide": hide, "max_epochs": epochs})
+    chosen = config.model_copy(update={"model": model, "training": training})
+    size = training.batch_size or choose_batch_size(chosen, graph)
+    training = training.model_copy(update={"batch_size": size})
+    chosen = chosen.model_copy(update={"training": training})
+    _tell_chosen(config, chosen, why)
+    return chosen
+
+
+def _tell_chosen(asked: RunConfig, chosen: RunConfig, why: dict[str, str]) -> None:
+    """Logs the settings that were left open, a line each."""
+    why = {
+        **why,
+        "training.max_epochs": "at most; the best weights on the way are kept",
+        "training.batch_size": "queries a step",
     }
-    training = training.model_copy(update=chosen)
-    config = config.model_copy(update={"model": model, "training": training})
-    size = training.batch_size or choose_batch_size(config, graph)
-    return config.model_copy(update={"training": training.model_copy(update={"batch_size": size})})
+    before, after = flat_settings(asked), flat_settings(chosen)
+    lines = [
+        f"  {key} = {after[key]}" + (f": {why[key]}" if key in why else "")
+        for key in LEFT_OPEN
+        if before[key] is None
+    ]
+    if lines:
+        _logger.info("%s", "\n".join(["Chosen for this graph, as no setting says it:", *lines]))
 
 
 def choose_batch_size(config: RunConfig, graph: KnowledgeGraph) -> int:
@@ -74,32 +118,36 @@ def choose_batch_size(config: RunConfig, graph: KnowledgeGraph) -> int:
     return size
 
 
-def choose_view_size(config: RunConfig, valid: Split) -> int:
-    """Returns how many entities a query sees: a part of a large graph, 0 for all of a small one.
+def choose_view_size(config: RunConfig, valid: Split) -> ViewSize:
+    """Returns how many entities a query sees: a part of a large graph, all of a small one.
 
     Where the graph is hardly larger than a view, all of it takes no longer and hides no answer. A
     view is doubled where that brings in a good many more of the validation answers and the run has
     the minutes, as it doubles the cost too. Decision 0024 has the evidence.
     """
-    graph, training = valid.graph, config.training
-    is_small = len(graph.entities) <= WHOLE_GRAPH_LIMIT
-    if is_small or training.region_size or training.loss == "pairs":
-        return 0
+    graph = valid.graph
+    if config.training.region_size:
+        return ViewSize(0, "a query sees all of its region")
+    if config.training.loss == "pairs":
+        return ViewSize(0, "unlinked pairs lie anywhere, so a query sees the whole graph")
+    if len(graph.entities) <= WHOLE_GRAPH_LIMIT:
+        return ViewSize(0, f"a query sees the whole graph, up to {WHOLE_GRAPH_LIMIT:,} entities")
     few = min(NUM_COVERAGE_FACTS, len(valid.facts))
     if not few:
-        return VIEW_SIZES[-2]
+        return ViewSize(VIEW_SIZES[-2], "entities that a query sees")
     facts = sample_facts(valid, few, generator=generator(config.seed, "coverage")).facts
     inside = [coverage(graph, facts, _views_of(config, size)) for size in VIEW_SIZES]
     gains = [more - less for less, more in pairwise(inside)]
     largest = VIEW_SIZES.index(_largest_view(config.training.max_minutes))
-    worth = [n for n, gain in enumerate(gains[:largest], start=1) if gain >= WORTH_DOUBLING]
-    chosen = max(worth, default=0)
-    _logger.info(
-        "A query sees %s entities: they hold %.0f %% of the validation answers, %s would hold "
-        "%.0f %%.",
-        f"{VIEW_SIZES[chosen]:,}", 100 * inside[chosen], f"{VIEW_SIZES[-1]:,}", 100 * inside[-1],
-    )  # fmt: skip
-    return VIEW_SIZES[chosen]
+    worth = [n for n, gain in enumerate(gains, start=1) if gain >= WORTH_DOUBLING]
+    chosen = max((n for n in worth if n <= largest), default=0)
+    too_slow = ", which takes more minutes" if worth and worth[-1] > chosen else ""
+    return ViewSize(
+        VIEW_SIZES[chosen],
+        "entities that a query sees, the nearest ones: they hold "
+        f"{inside[chosen]:.0%} of the validation answers; {VIEW_SIZES[-1]:,} would hold "
+        f"{inside[-1]:.0%}{too_slow}",
+    )
 
 
 def choose_depth(model: ModelConfig, num_entities: int) -> dict[str, int]:
@@ -123,26 +171,26 @@ def _views_of(config: RunConfig, size: int) -> ViewSettings:
     return ViewSettings(size=size, alpha=model.view_alpha, prior_weight=model.view_prior)
 
 
-def choose_hidden_edges(splits: TrainingSplits) -> HiddenEdges:
+def choose_hidden_edges(splits: TrainingSplits) -> Hidden:
     """Returns ``links`` where training facts have links that validation facts lack.
 
     A model would learn to look for them, in vain.
     """
     train, valid = splits.train, splits.valid
     if not len(train.facts) or not len(valid.facts):
-        return "facts"
+        return Hidden("facts", "the asked ones")
     facts, num_entities = train.facts.numpy(), len(train.graph.entities)
     in_training = num_linked_twice(facts, num_entities) / len(facts)
     evidence, num_entities = valid.graph.facts.numpy(), len(valid.graph.entities)
     held_out = num_linked(valid.facts.numpy(), evidence, num_entities) / len(valid.facts)
-    if not are_links_misleading(in_training, held_out):
-        return "facts"
-    _logger.info(
-        "A training query sees no link between its head and its answers (`training.hide=links`): "
-        "%.0f %% of the training facts have another link, but %.0f %% of the validation facts.",
-        100 * in_training, 100 * held_out,
-    )  # fmt: skip
-    return "links"
+    compared = f"{in_training:.0%} of the training facts and {held_out:.0%} of the validation facts"
+    if are_links_misleading(in_training, held_out):
+        return Hidden(
+            "links",
+            "a training query sees no link between its head and its answers, as "
+            f"{compared} have a second one",
+        )
+    return Hidden("facts", f"a training query does not see its own; {compared} have a second link")
 
 
 def choose_epochs(train: Split) -> float:

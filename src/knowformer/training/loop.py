@@ -248,9 +248,9 @@ class Trainer:
             self.valid = sample_validation(self.splits.valid, self.config, limit=limit)
             if len(self.valid.facts) < wanted:
                 _logger.info(
-                    "Validations ask for %d of %d facts, to keep within `training.max_minutes`.",
-                    len(self.valid.facts),
-                    wanted,
+                    "A validation asks %s of %s facts, to keep within `training.max_minutes`.",
+                    f"{len(self.valid.facts):,}",
+                    f"{wanted:,}",
                 )
         self.budget.expect_validation(len(self.valid.facts))
 

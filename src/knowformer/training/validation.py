@@ -35,18 +35,21 @@ def validation_terms(dataset: Dataset, config: RunConfig, *, num_facts: int | No
         dataset: the run's.
         config: its settings.
         num_facts: that validations asked for, if they are fewer than the settings say.
+
+    Returns:
+        What holds of validation, to follow "in validation"; nothing where the two compare.
     """
     training, terms = config.training, list[str]()
     if training.validation_region or training.validation_relations:
-        terms.append("validation asks facts set apart from the training facts")
+        terms.append("the facts asked are set apart from the training facts")
     elif dataset.is_inductive and dataset.valid.graph is dataset.train.graph:
-        terms.append("validation asks on the training graph, the test on another")
+        terms.append("the graph is that of training, in the test another")
     if dataset.valid.graph is dataset.test.graph:
         terms.append(
-            "in validation test facts are not filtered out but count as wrong answers, so that "
-            "they choose nothing"
+            "true test facts count as wrong answers, as training must not know them, which makes "
+            "the figure lower"
         )
     num_facts = num_facts or training.max_valid_facts
     if len(dataset.valid.facts) > num_facts:
-        terms.append(f"validation asks a sample of {num_facts:,} facts")
-    return "; ".join(terms)
+        terms.append(f"{num_facts:,} of {len(dataset.valid.facts):,} facts are asked")
+    return ", and ".join(terms)

@@ -157,7 +157,7 @@ class _Compiled:
 
 @cache
 def _say_once() -> None:
-    _logger.info("Compiling the extraction of views for this machine, once; later starts load it.")
+    _logger.info("Loading the extraction of views; the first start on this machine compiles it.")
 
 
 @cache

@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 
+from knowformer.calibration.calibration import COEFFICIENTS, Calibration, Curve, FittedOn
 from knowformer.data.dataset import Dataset, Split
 from knowformer.errors import KnowformerError
 from knowformer.evaluation.evaluate import evaluate, rank_split
@@ -84,6 +85,27 @@ def test_a_sample_of_the_facts_is_said_to_be_one_and_keeps_the_whole_filter():
     rows = {tuple(fact): rank for fact, rank in zip(*_ranked(whole.facts), strict=True)}
     assert [rows[tuple(fact)] for fact in _ranked(sampled.facts)[0]] == _ranked(sampled.facts)[1]
     assert evaluate(model, dataset, num_facts=9).protocol.sampled_from is None
+
+
+def test_probabilities_are_measured_on_all_facts_where_a_sample_is_ranked():
+    """Other true answers of the sample's questions would count as wrong."""
+    dataset = make_dataset()
+    model = make_model(len(dataset.relations))
+    fitted_on = FittedOn(
+        facts=1, questions=2, candidates=9, sampled_from=2, test_facts_among_candidates=0, seed=0
+    )
+    calibration = Calibration(
+        link="sigmoid",
+        coefficients=dict.fromkeys(COEFFICIENTS, 0.0),
+        pooled=Curve(kind="line"),
+        log_loss={},
+        fitted_on=fitted_on,
+    )
+    whole = evaluate(model, dataset, calibration=calibration).calibration
+    sampled = evaluate(model, dataset, calibration=calibration, num_facts=1).calibration
+    assert whole is not None
+    assert whole.num_true > 2  # that one fact, asked both ways, is but a part of them
+    assert sampled == whole
 
 
 def _ranked(facts: RankedFacts) -> tuple[list[list[int]], list[float]]:

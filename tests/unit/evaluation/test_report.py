@@ -97,8 +97,8 @@ def test_the_table_has_a_line_a_policy_baseline_and_side_but_none_for_categories
     assert table.sections == {2, 4, 6}
     assert table.title == "ring, test: 1 facts asked both ways, 16 candidates"
     assert table.caption.startswith(
-        "the model is not clearly better than two-hop rules (0.667) and popularity (0.667); "
-        "AUROC 0.750, average precision 0.500; transductive; "
+        "the model is not clearly better than two-hop rules (0.667) and popularity (0.667)\n"
+        "AUROC 0.750, average precision 0.500\ntransductive\n"
     )
 
 

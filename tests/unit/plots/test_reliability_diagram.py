@@ -53,11 +53,14 @@ def test_both_panels_are_drawn_in_the_palettes_colours(tmp_path: Path) -> None:
     drawn = draw(tmp_path / "r.svg", bin_at(0.2, low=0.1, high=0.9), bin_at(0.8))
     assert all(colour in drawn for colour in (BLUE, GREY, ORANGE))
     assert [path.name for path in tmp_path.iterdir()] == ["r.svg"]
-    assert report().headline("before")[0] == "above 0.1: too few candidates to tell (7)"
-    assert report().headline()[0] == (
-        "above 0.1: error 0.070, mean p 0.220, true 0.150 (0.130 to 0.180), 812 candidates"
+    assert (
+        report().headline("before")[0] == "probabilities above 0.1: too few candidates to tell (7)"
     )
-    assert "<!-- above 0.1: too few candidates to tell (7) -->" in drawn
+    assert report().headline()[0] == (
+        "probabilities above 0.1: 0.220 on average, a share of 0.150 is true (0.130 to 0.180); "
+        "812 candidates, calibration error 0.070"
+    )
+    assert "<!-- probabilities above 0.1: too few candidates" in drawn
 
 
 def test_an_interval_is_a_line_more_and_none_is_no_error(tmp_path: Path) -> None:

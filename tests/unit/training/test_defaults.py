@@ -1,3 +1,5 @@
+import logging
+
 import pytest
 import torch
 
@@ -34,6 +36,24 @@ def test_what_is_left_open_is_chosen_and_what_is_given_stays(ring: Dataset) -> N
     assert flat_settings(RunConfig()).keys() == chosen.keys()
     left_open = {key for key, value in flat_settings(RunConfig()).items() if value != chosen[key]}
     assert left_open == set(LEFT_OPEN)
+
+
+def test_what_is_chosen_is_said_with_the_reason(
+    ring: Dataset, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = parse_config({"training": {"max_epochs": 3}}, where="test")
+    with caplog.at_level(logging.INFO):
+        complete(given, ring.for_training())
+    first, *lines = caplog.messages[-1].splitlines()
+    assert first == "Chosen for this graph, as no setting says it:"
+    assert [line.split()[0] for line in lines] == [
+        key for key in LEFT_OPEN if key != "training.max_epochs"
+    ]
+    assert "  model.view_size = 0: a query sees the whole graph" in lines[0]
+    caplog.clear()
+    with caplog.at_level(logging.INFO):
+        complete(complete(given, ring.for_training()), ring.for_training())
+    assert len(caplog.messages) == 1  # the second time nothing was open
 
 
 def test_the_batch_is_sixteen_where_memory_allows(ring: Dataset) -> None:
@@ -84,28 +104,29 @@ def large_star(*, num_near: int, answers: range) -> Split:
 def test_a_large_graph_is_seen_in_views_as_small_as_answers_allow(
     num_near: int, answers: range, size: int
 ) -> None:
-    assert choose_view_size(RunConfig(), large_star(num_near=num_near, answers=answers)) == size
+    star = large_star(num_near=num_near, answers=answers)
+    assert choose_view_size(RunConfig(), star).size == size
 
 
 @pytest.mark.parametrize(("minutes", "size"), [(5, 1000), (30, 2000), (600, 4000)])
 def test_views_are_as_large_as_the_minutes_allow(minutes: float, size: int) -> None:
     config = parse_config({"training": {"max_minutes": minutes}}, where="test")
     far = large_star(num_near=3900, answers=range(1, 3900, 39))
-    assert choose_view_size(config, far) == size
+    assert choose_view_size(config, far).size == size
 
 
 def test_small_graphs_and_partitions_are_seen_whole(ring: Dataset) -> None:
-    assert choose_view_size(RunConfig(), ring.valid) == 0
+    assert choose_view_size(RunConfig(), ring.valid).size == 0
     partitioned = parse_config({"training": {"region_size": 500}}, where="test")
     large = large_star(num_near=300, answers=range(1, 3))
-    assert choose_view_size(RunConfig(), large) > 0
-    assert choose_view_size(partitioned, large) == 0
+    assert choose_view_size(RunConfig(), large).size > 0
+    assert choose_view_size(partitioned, large).size == 0
 
 
 def test_unlinked_pairs_are_told_apart_on_the_whole_graph() -> None:
     of_pairs = {"training": {"loss": "pairs"}}
     large = large_star(num_near=300, answers=range(1, 3))
-    assert choose_view_size(parse_config(of_pairs, where="test"), large) == 0
+    assert choose_view_size(parse_config(of_pairs, where="test"), large).size == 0
     with pytest.raises(ConfigError, match=r"needs model\.view_size = 0, got 500"):
         parse_config({**of_pairs, "model": {"view_size": 500}}, where="test")
 
@@ -138,7 +159,7 @@ LINKED_TWICE = [("a", "r", "b"), ("b", "s", "a"), ("a", "r", "c"), ("c", "r", "d
 def test_links_are_hidden_where_only_training_facts_have_them(
     valid: list[tuple[str, str, str]], hidden: str
 ) -> None:
-    assert choose_hidden_edges(splits_of(LINKED_TWICE, valid)) == hidden
+    assert choose_hidden_edges(splits_of(LINKED_TWICE, valid)).edges == hidden
 
 
 def test_a_large_graph_is_trained_for_fewer_epochs(

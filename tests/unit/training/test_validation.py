@@ -20,13 +20,13 @@ def test_the_sample_is_the_same_every_time(ring: Dataset) -> None:
 
 
 def test_what_sets_validation_apart_is_said(ring: Dataset) -> None:
-    assert validation_terms(ring, config()).startswith("in validation test facts are not filtered")
-    assert "a sample of 2 facts" in validation_terms(ring, config(max_valid_facts=2))
-    assert "a sample of 1 facts" in validation_terms(ring, config(), num_facts=1)
+    assert validation_terms(ring, config()).startswith("true test facts count as wrong answers")
+    assert validation_terms(ring, config(max_valid_facts=2)).endswith("2 of 3 facts are asked")
+    assert validation_terms(ring, config(), num_facts=1).endswith("1 of 3 facts are asked")
     graph = KnowledgeGraph(ring.test.graph.entities, ring.relations, ring.test.graph.facts)
     inductive = replace(ring, test=replace(ring.test, graph=graph))
     assert validation_terms(inductive, config()) == (
-        "validation asks on the training graph, the test on another"
+        "the graph is that of training, in the test another"
     )
     apart = validation_terms(inductive, config(validation_region=0.3))
-    assert apart == "validation asks facts set apart from the training facts"
+    assert apart == "the facts asked are set apart from the training facts"

@@ -119,5 +119,8 @@ def _print_report(report: "EvaluationReport", reasoner: "Reasoner", *, by_relati
     terms = validation_terms(reasoner.dataset, reasoner.config, num_facts=best.get("num_facts"))
     if best and terms:
         mrr = f"{best['valid_mrr']:.3f}"
-        print_line(f"Validation MRR in training was {mrr}, which is not to be compared: {terms}.")
+        print_line(
+            f"Do not compare this MRR with that of validation in training, {mrr}: in validation "
+            f"{terms}."
+        )
     print_line(f"made by: {typed_command()}")

@@ -14,6 +14,7 @@ from knowformer.training.clock import Clock
 if TYPE_CHECKING:
     from knowformer.data.dataset import Dataset, GraphSource
     from knowformer.reasoner import Reasoner
+    from knowformer.training.checkpoint import Counters
     from knowformer.training.config import RunConfig
 
 OUTPUT, LIMITS = "Output", "Limits; for a run that goes on, totals"
@@ -318,7 +319,7 @@ def show_result(
         )
         print_json(trained.content())
         return
-    _print_result(metrics, reasoner)
+    _print_result(folder, metrics, reasoner)
     print_line(f"Run folder: {folder}")
     options = f" --graph {graph}" if graph is not None else ""
     if len(reasoner.dataset.test.facts) > 2 * FEW_FACTS:
@@ -328,24 +329,54 @@ def show_result(
         print_note(HOW_TO_GET_PLOTS)
 
 
-def _print_result(metrics: dict[str, Any], reasoner: "Reasoner") -> None:
+def _print_result(folder: Path, metrics: dict[str, Any], reasoner: "Reasoner") -> None:
     """How good the kept weights are, beside the baselines on the same facts."""
     from knowformer.evaluation.baselines.comparison import BaselineReport, BaselineReports, unbeaten
     from knowformer.evaluation.baselines.ranking import BASELINES
+    from knowformer.runs.folder import CHECKPOINT_FILE
+    from knowformer.training.checkpoint import read_counters
     from knowformer.training.validation import validation_terms
 
     best, stored = metrics["best_validation"], metrics["validation_baselines"]
     reports: BaselineReports = {n: BaselineReport.model_validate(stored[n]) for n in BASELINES}
     beside = [f"{BASELINES[name]} {r.realistic['mrr']:.3f}" for name, r in reports.items()]
     print_line(
-        f"Kept the weights of step {best['step']}. Validation MRR: model {best['valid_mrr']:.3f}, "
-        f"{', '.join(beside)}."
+        f"Kept the weights of step {best['step']:,}. Validation MRR: model "
+        f"{best['valid_mrr']:.3f}, {', '.join(beside)}."
     )
     if rivals := unbeaten(reports):
-        print_line(
-            f"The model is not clearly better than {rivals}. Train it longer, such as for twice "
-            "the time (--max-minutes)."
-        )
+        advice = what_would_help(folder, read_counters(folder / CHECKPOINT_FILE), reasoner.config)
+        print_line(f"The model is not clearly better than {rivals}. {advice}")
     num_facts = best.get("num_facts")
     if terms := validation_terms(reasoner.dataset, reasoner.config, num_facts=num_facts):
-        print_line(f"Not the figure that 'knowformer evaluate' gives: {terms}.")
+        print_line(
+            "Test facts, which 'knowformer evaluate' ranks, will have another MRR: in validation "
+            f"{terms}."
+        )
+
+
+def what_would_help(folder: Path, counters: "Counters", config: "RunConfig") -> str:
+    """Returns what to do about a model that is no better than a baseline.
+
+    Args:
+        folder: of its run.
+        counters: how far the run came.
+        config: the run's settings.
+    """
+    from knowformer.training.config import MOST_EPOCHS
+
+    name, minutes, epochs = quote(str(folder)), config.training.max_minutes, counters.epochs_done
+    if minutes is None or epochs >= (config.training.max_epochs or MOST_EPOCHS):
+        return (
+            f"It has had {epochs:.2g} epochs, and more may not help: 'knowformer evaluate {name} "
+            "--by-relation' shows which relations it knows, 'knowformer audit' what is odd about "
+            "the facts."
+        )
+    seen = f"{epochs:.0%} of the facts once" if epochs < 1 else f"the facts {epochs:.2g} times"
+    advice = (
+        f"It has seen {seen if counters.step else 'no fact at all'}. Train it further: "
+        f"knowformer train --resume {name} --max-minutes {4 * minutes:g}"
+    )
+    if config.model.relation_encoder == "table":
+        advice += " (in a short run '--from shipped' starts ahead, from weights for any graph)"
+    return f"{advice}."

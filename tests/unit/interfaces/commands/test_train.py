@@ -5,8 +5,9 @@ from typer.testing import CliRunner
 
 from knowformer.errors import BundleError, ConfigError
 from knowformer.interfaces.app import app
-from knowformer.interfaces.commands.train import _compose, _tell_recommended
+from knowformer.interfaces.commands.train import _compose, _tell_recommended, what_would_help
 from knowformer.pipeline import starting_settings
+from knowformer.training.checkpoint import Counters
 from knowformer.training.settings_file import build_config
 
 
@@ -40,3 +41,33 @@ def test_recommended_settings_are_told_where_they_were_used(capsys: pytest.Captu
     assert capsys.readouterr().err == (
         "note: settings recommended for graph: training.batch_size = 4\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("step", "settings", "seen", "advice"),
+    [
+        (
+            0,
+            {"training.max_minutes": 1},
+            "no fact at all",
+            "--resume 'my run' --max-minutes 4 (in a short run '--from shipped'",
+        ),
+        (5, {"training.max_minutes": 0.5}, "5% of the facts once", "--max-minutes 2 (in a short"),
+        (250, {"training.max_minutes": 9}, "the facts 2.5 times", "--max-minutes 36"),
+        (
+            5,
+            {"training.max_minutes": 1, "model.relation_encoder": "graph"},
+            "5% of the facts once",
+            "--max-minutes 4.",
+        ),
+        (200, {"training.max_minutes": 9, "training.max_epochs": 2}, "2 epochs", "--by-relation"),
+        (100, {"training.max_epochs": 1}, "1 epochs", "--by-relation"),
+    ],
+)
+def test_what_would_help_goes_by_what_the_model_has_seen(
+    step: int, settings: dict[str, object], seen: str, advice: str
+) -> None:
+    config = build_config(settings=settings)
+    said = what_would_help(Path("my run"), Counters(step=step, steps_per_epoch=100), config)
+    assert seen in said
+    assert advice in said

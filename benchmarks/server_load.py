@@ -9,7 +9,7 @@ same options: answers that are remembered would flatter. The library is asked th
 ``answer_many``, before and after, in this process, while the server rests: ``ratio`` is the
 server's rate over the library's mean. Clients run on the same cores as the server. Prints
 requests a second, milliseconds (median, 95 %, 99 %), statuses, and the server's memory before and
-after; the last line is JSON.
+after, and how long it took to start; the last line is JSON.
 """
 
 import argparse
@@ -77,17 +77,18 @@ def library_rate(reasoner: Reasoner, questions: Questions) -> float:
 
 
 @contextmanager
-def server(run: Path) -> Iterator[tuple[int, subprocess.Popen[str]]]:
-    """Starts a server at a free port; yields the port."""
+def server(run: Path) -> Iterator[tuple[int, subprocess.Popen[str], float]]:
+    """Starts a server at a free port; yields the port, and after how many seconds it was open."""
     with tempfile.TemporaryDirectory() as folder:
         command = [str(Path(sys.executable).with_name("knowformer")), "serve", str(run)]
         command += ["--port", "0", "--store", f"{folder}/live.sqlite"]
+        started = time.perf_counter()
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout is not None
             address = re.search(r"127\.0\.0\.1:(\d+)", process.stdout.readline())
             assert address, "the server did not start"
-            yield int(address[1]), process
+            yield int(address[1]), process, time.perf_counter() - started
         finally:
             process.terminate()
             process.wait(60)
@@ -144,7 +145,7 @@ def measure(run: Path, *, clients: int, seconds: float, typical: bool) -> dict[s
     reasoner = Reasoner.from_pretrained(run)
     questions = Questions(reasoner, typical=typical)
     list(reasoner.answer_many(questions.take_alike()[0]))  # kernels are loaded
-    with server(run) as (port, process):
+    with server(run) as (port, process, seconds_to_open):
         asyncio.run(wait_until_ready(port))
         before = library_rate(reasoner, questions)
         asyncio.run(load(port, questions, clients=clients, seconds=min(5.0, seconds)))
@@ -160,6 +161,7 @@ def measure(run: Path, *, clients: int, seconds: float, typical: bool) -> dict[s
         "run": run.name,
         "graph": repr(reasoner.graph),
         "clients": clients,
+        "seconds_to_open": round(seconds_to_open, 1),
         "seconds": round(elapsed, 1),
         "typical": typical,
         "requests": sum(statuses.values()),

@@ -6,10 +6,11 @@ children, of which a case may be the end.
 
 from collections.abc import Callable, Iterator
 
-from tests.hostile import inputs, run_folders
+from tests.hostile import inputs, mapped_folders, run_folders
 from tests.hostile.case import Case
 
 CORPORA: dict[str, Callable[[], Iterator[Case]]] = {
     "run folders": run_folders.cases,
+    "mapped folders": mapped_folders.cases,
     "inputs": inputs.cases,
 }

@@ -1,6 +1,7 @@
 """``knowformer serve``: the same bits as the command line, a clean stop, what survives a kill."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -50,6 +51,21 @@ def test_answers_are_what_the_command_line_prints_and_facts_survive_a_kill(
     again = serve(run)
     assert again.client.get("/v1/facts").json()["items"][0]["tail"] == "new child"
     assert again.client.get("/v1/graph").json()["snapshot"] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="servers are forked")
+def test_what_clients_had_acknowledged_survives_kill_9_and_nothing_is_half_there() -> None:
+    killing = [sys.executable, "-m", "tests.server.kill_server"]
+    done = subprocess.run(
+        [*killing, "--kills", "2", "--seconds", "1"],
+        cwd=Path(__file__).parents[2],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert json.loads(done.stdout.splitlines()[-1])["kills"] == 2
 
 
 def stop_while_asking(served: Served, number: signal.Signals) -> list[int]:

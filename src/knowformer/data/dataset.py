@@ -16,7 +16,7 @@ from torch import Tensor
 from knowformer.choices import SplitName
 from knowformer.data.labels import Labels
 from knowformer.data.splitting import SPLIT_IDS, SplitSizes, split_by_seed
-from knowformer.errors import DataError
+from knowformer.errors import DataError, printable, shortened
 from knowformer.graph.fact_index import Ids
 from knowformer.graph.knowledge_graph import KnowledgeGraph, number_facts, renumber_relations
 from knowformer.graph.vocabulary import Vocabulary
@@ -62,6 +62,10 @@ class Dataset:
     labels: Labels = field(default_factory=Labels)
     folder: Path | None = None
     """Where it is mapped from; None: it is in memory."""
+
+    def __post_init__(self) -> None:
+        """Makes the name one that can be shown: it may be that of a folder, or from a file."""
+        object.__setattr__(self, "name", shortened(printable(self.name)))
 
     @property
     def relations(self) -> Vocabulary:

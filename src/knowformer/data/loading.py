@@ -32,7 +32,7 @@ from knowformer.data.trained_relations import (
     read_held_out,
     relations_of,
 )
-from knowformer.errors import DataError, printable, suggest
+from knowformer.errors import DataError, suggest
 from knowformer.graph.knowledge_graph import KnowledgeGraph, number_facts
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.storage.triples_io import NamedTriple, read_edges, read_triples
@@ -148,7 +148,7 @@ def _is_split(folder: Path) -> bool:
 
 
 def _from_folder(folder: Path, seed: int, relations: Vocabulary | None) -> Dataset:
-    name = printable(folder.resolve().name)
+    name = folder.resolve().name
     if (folder / "edges.txt").is_file():
         return _from_edges(folder / "edges.txt", seed, relations)
     train = read_triples(folder / "train.txt")
@@ -191,7 +191,7 @@ def _from_single_file(
     if relations is not None:
         check_relations(path, triples, relations)  # names the triple
     graph = KnowledgeGraph.from_triples(triples)
-    name = printable(path.parent.resolve().name if path.stem == "train" else path.stem)
+    name = path.parent.resolve().name if path.stem == "train" else path.stem
     return make_dataset(graph, name=name, seed=seed, relations=relations, where=f" in {path}")
 
 
@@ -199,4 +199,4 @@ def _from_edges(path: Path, seed: int, relations: Vocabulary | None) -> Dataset:
     edges = list(dict.fromkeys(read_edges(path, HOMOGENEOUS_RELATION)))
     splits = split_edges(edges, seed=seed, where=f" in {path}")
     relations = relations_of(path, splits[0], relations)
-    return _on_one_graph(printable(path.parent.resolve().name), relations, *splits)
+    return _on_one_graph(path.parent.resolve().name, relations, *splits)

@@ -15,7 +15,7 @@ them; all else is looked at where it is needed. ``importing`` writes these files
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from knowformer.data.dataset import SPLIT_NAMES, Dataset, Split
 from knowformer.data.labels import Labels, read_labels, write_labels
-from knowformer.data.name_search import NameSearch, Segment, SegmentArrays
+from knowformer.data.name_search import NUM_PIECES, NameSearch, Segment, SegmentArrays
 from knowformer.errors import BundleError
 from knowformer.graph.adjacency import Adjacency
 from knowformer.graph.edge_orders import EdgeLists
@@ -70,7 +70,7 @@ class _Index(BaseModel):
 
     format_version: int = Field(ge=1)
     name: str
-    num_facts: dict[str, int]
+    num_facts: dict[str, Annotated[int, Field(ge=0)]]
     """Of each split."""
     relations: list[str]
     fingerprint: str
@@ -133,10 +133,12 @@ def open_mapped(folder: Path) -> Dataset:
     place = folder / FOLDER
     index = _read_index(place / INDEX_FILE)
     names = StoredNames(**_open(place, "entities", NAMES))
+    _check_strings(place, "entities", names)
     for array in (names.keys, names.order):
         _check_size(place, "entities", len(array), len(names))
     entities = Vocabulary.of_stored(names, kind="entity")
     relations = Vocabulary(index.relations, kind="relation")
+    _check_size(place, "relations, each of them once,", len(relations), len(index.relations))
     sizes = [index.num_facts[name] for name in SPLIT_NAMES]
     facts = torch.from_numpy(open_array(place / "facts.npy", np.int64, (sum(sizes), 3)))
     check_ids(place / "facts.npy", facts.numpy()[:, ::2], len(names))
@@ -162,8 +164,25 @@ def open_search(dataset: Dataset, labels: Labels) -> NameSearch | None:
     texts, words = (
         StoredStrings(**_open(place, f"search.{name}", STRINGS)) for name in ("texts", "words")
     )
+    _check_strings(place, "search.texts", texts)
+    _check_strings(place, "search.words", words)
     arrays = SegmentArrays(**_open(place, "search", SEGMENT))
+    _check_segment(place, arrays, len(names), len(texts), len(words))
     return NameSearch.of_segment(Segment(names, texts, words, arrays), labels.entities)
+
+
+def _check_segment(place: Path, arrays: SegmentArrays, names: int, texts: int, words: int) -> None:
+    for found, expected in (
+        (len(arrays.owners), texts), (len(arrays.lengths), texts),
+        (len(arrays.word_lengths), words), (len(arrays.word_offsets), words + 1),
+        (len(arrays.piece_offsets), NUM_PIECES + 1),
+    ):  # fmt: skip
+        _check_size(place, "search", found, expected)
+    for field, number in (("owners", names), ("entries_of_word", texts), ("words_of_piece", words)):
+        check_ids(place / f"search.{field}.npy", getattr(arrays, field), number)
+    for field, of in (("word_offsets", "entries_of_word"), ("piece_offsets", "words_of_piece")):
+        offsets, last = getattr(arrays, field), len(getattr(arrays, of))
+        check_offsets(place / f"search.{field}.npy", offsets, last)
 
 
 def _write_edges(place: Path, name: str, graph: KnowledgeGraph, ranks: Ranks) -> None:
@@ -195,18 +214,20 @@ def _open_edges(place: Path, name: str, num_entities: int, num_relations: int) -
         (len(lists.sender_offsets), num_entities + 1), (len(lists.message_offsets), messages + 1),
         (len(tails.entities), messages), (len(tails.counts), messages),
         (len(tails.offsets), width + 1), (len(tails.num_facts), width),
-        (lists.offsets[-1], edges), (lists.message_offsets[-1], edges),
-        (lists.sender_offsets[-1], messages), (tails.offsets[-1], messages),
     ):  # fmt: skip
-        _check_size(place, name, int(found), expected)
+        _check_size(place, name, found, expected)
     for field in ("sender", "receiver"):
         check_ids(place / f"{name}.{field}.npy", getattr(lists, field), num_entities)
     for field in ("relation", "message_relation"):
         check_ids(place / f"{name}.{field}.npy", getattr(lists, field), width)
     check_ids(place / f"{name}.tails.entities.npy", tails.entities, num_entities)
-    for field in ("offsets", "sender_offsets", "message_offsets"):
-        check_offsets(place / f"{name}.{field}.npy", getattr(lists, field))
-    check_offsets(place / f"{name}.tails.offsets.npy", tails.offsets)
+    for field, last in (
+        ("offsets", edges),
+        ("sender_offsets", messages),
+        ("message_offsets", edges),
+    ):
+        check_offsets(place / f"{name}.{field}.npy", getattr(lists, field), last)
+    check_offsets(place / f"{name}.tails.offsets.npy", tails.offsets, messages)
     adjacency = Adjacency.of_sorted(by_query, by_pair, lists, num_relations=num_relations)
     adjacency.memo[Tails] = tails
     return adjacency
@@ -229,6 +250,10 @@ def _open(place: Path, prefix: str, types: dict[str, Any]) -> dict[str, Array]:
         name: open_array(place / f"{prefix}.{name}.npy", dtype, (ANY,))
         for name, dtype in types.items()
     }
+
+
+def _check_strings(place: Path, name: str, strings: StoredStrings) -> None:
+    check_offsets(place / f"{name}.offsets.npy", strings.offsets, len(strings.text))
 
 
 def _check_size(place: Path, name: str, found: int, expected: int) -> None:

@@ -7,6 +7,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from knowformer.errors import BundleError
 from knowformer.seeding import name_keys
 
 Ids = npt.NDArray[np.int64]
@@ -41,7 +42,7 @@ class StoredStrings(Sequence[str]):
             return [self[number] for number in range(*index.indices(len(self)))]
         number = range(len(self))[index]
         start, stop = self.offsets[number], self.offsets[number + 1]
-        return self.text[start:stop].tobytes().decode("utf-8", "surrogatepass")
+        return _decoded(self.text[start:stop].tobytes())
 
     def __iter__(self) -> Iterator[str]:
         for first in range(0, len(self), DECODED_AT_ONCE):
@@ -49,7 +50,17 @@ class StoredStrings(Sequence[str]):
             some = self.text[bounds[0] : bounds[-1]].tobytes()
             ends: list[int] = (bounds - bounds[0]).tolist()
             for start, stop in pairwise(ends):
-                yield some[start:stop].decode("utf-8", "surrogatepass")
+                yield _decoded(some[start:stop])
+
+
+def _decoded(text: bytes) -> str:
+    try:
+        return text.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        raise BundleError(
+            f"Expected names in UTF-8, got the bytes {text[:40]!r}: the file that they are in is "
+            "damaged. Copy its folder again, or import anew."
+        ) from None
 
 
 class StoredNames(StoredStrings):

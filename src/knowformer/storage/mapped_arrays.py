@@ -39,8 +39,8 @@ def open_array(path: Path, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Arra
     """
     try:
         open_plain(path).close()  # no pipe or device is waited for
-        array = np.asarray(np.load(path, mmap_mode="c", allow_pickle=False))
-    except (OSError, ValueError, EOFError) as error:
+        array = np.asarray(np.lib.format.open_memmap(path, mode="c"))
+    except (OSError, ValueError, OverflowError) as error:  # a size that cannot be is the last
         reason = getattr(error, "strerror", None) or error
         raise BundleError(
             f"Expected a whole array in {path}, got: {reason}. Copy the folder again, or import "
@@ -71,16 +71,17 @@ def check_ids(path: Path, ids: Array, number: int) -> None:
         )
 
 
-def check_offsets(path: Path, offsets: Array) -> None:
-    """Checks that offsets begin with 0 and never fall; where they end, the caller knows.
+def check_offsets(path: Path, offsets: Array, last: int) -> None:
+    """Checks that offsets begin with 0, never fall, and end where they must.
 
     Raises:
         BundleError: they do not.
     """
-    if not len(offsets) or offsets[0] != 0 or not bool((offsets[1:] >= offsets[:-1]).all()):
+    rises = len(offsets) and offsets[0] == 0 and bool((offsets[1:] >= offsets[:-1]).all())
+    if not rises or offsets[-1] != last:
         raise BundleError(
-            f"Expected offsets that rise from 0 in {path}, got others. The file is damaged; copy "
-            "the folder again, or import anew."
+            f"Expected offsets that rise from 0 to {last:,} in {path}, got others. The file is "
+            "damaged; copy the folder again, or import anew."
         )
 
 

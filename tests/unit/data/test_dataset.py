@@ -27,6 +27,13 @@ def test_a_split_is_found_by_name_and_others_are_refused(transductive: Path) -> 
         dataset.split("dev")
 
 
+@pytest.mark.parametrize("name", ["\x1b[31m\n", "caf\udce9", "x" * 100_000])
+def test_whatever_its_name_it_is_shown_in_one_line(transductive: Path, name: str) -> None:
+    shown = dataclasses.replace(load_dataset(transductive), name=name).name
+    assert shown.isprintable()
+    assert len(shown) < 4000
+
+
 def tensors_in(thing: object, seen: set[int]) -> Iterator[Tensor]:
     """Yields every tensor that can be reached from an object, through fields and containers."""
     if id(thing) in seen:

@@ -1,5 +1,6 @@
 """Mapped data sets: the same as those in memory, shared with runs, refused where damaged."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -153,7 +154,37 @@ def test_offsets_that_fall_are_refused(folder: Path, name: str) -> None:
     offsets = np.load(path)
     offsets[1] = offsets[-1] + 1
     np.save(path, offsets)
-    with pytest.raises(BundleError, match=rf"Expected offsets that rise from 0 in .*{name}\.npy"):
+    with pytest.raises(BundleError, match=rf"Expected offsets that rise from 0 to .*{name}\.npy"):
+        open_mapped(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [("owners", -1), ("entries_of_word", 2**20), ("word_offsets", 2**20), ("words_of_piece", -1)],
+)
+def test_a_stored_search_is_checked(folder: Path, name: str, wrong: int) -> None:
+    path = folder / "mapped" / f"search.{name}.npy"
+    numbers = np.load(path)
+    numbers[len(numbers) // 2] = wrong
+    np.save(path, numbers)
+    with pytest.raises(BundleError, match=rf"search\.{name}\.npy"):
+        open_search(open_mapped(folder), Labels())
+
+
+def test_what_is_no_array_or_no_index_is_refused(folder: Path) -> None:
+    place = folder / "mapped"
+    index = place / "index.json"
+    content = json.loads(index.read_text("utf-8"))
+    for wrong in (
+        {"relations": [*content["relations"], content["relations"][0]]},
+        {"num_facts": content["num_facts"] | {"valid": -1}},
+    ):
+        index.write_text(json.dumps(content | wrong), "utf-8")
+        with pytest.raises(BundleError, match=r"each of them once|greater than or equal to 0"):
+            open_mapped(folder)
+    index.write_text(json.dumps(content), "utf-8")
+    (place / "facts.npy").write_bytes(b"PK\x03\x04" + bytes(500))  # numpy would unpack it
+    with pytest.raises(BundleError, match=r"Expected a whole array in .*facts\.npy"):
         open_mapped(folder)
 
 

@@ -1,8 +1,11 @@
 """Strings in arrays against lists of them."""
 
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from knowformer.errors import BundleError
 from knowformer.graph.stored_names import StoredNames, StoredStrings, packed_strings
 from knowformer.graph.vocabulary import Vocabulary
 
@@ -44,3 +47,10 @@ def test_a_vocabulary_of_stored_names_is_like_another() -> None:
         assert ["c" in mine, mine.id("ünal")] == ["c" in theirs, 2]
     assert vocabulary.extended(["d"]).extended(["e"]).id("e") == 4
     assert "e" not in vocabulary
+
+
+def test_bytes_that_are_no_text_are_refused() -> None:
+    strings = StoredStrings(np.full(2, 255, dtype=np.uint8), np.array([0, 2]))
+    for read in (list, lambda some: some[0]):
+        with pytest.raises(BundleError, match="Expected names in UTF-8"):
+            read(strings)

@@ -55,10 +55,10 @@ def test_ids_and_offsets_are_checked() -> None:
     path = Path("a.npy")
     check_ids(path, np.array([0, 4]), 5)
     check_ids(path, np.array([], dtype=np.int32), 0)
-    check_offsets(path, np.array([0, 0, 3]))
+    check_offsets(path, np.array([0, 0, 3]), 3)
     for ids in ([-1], [5]):
         with pytest.raises(BundleError, match=r"Expected ids from 0 to 4 in a\.npy"):
             check_ids(path, np.array(ids), 5)
-    for offsets in ([], [1, 2], [0, 2, 1]):
-        with pytest.raises(BundleError, match=r"Expected offsets that rise from 0 in a\.npy"):
-            check_offsets(path, np.array(offsets))
+    for offsets in ([], [1, 2], [0, 2, 1], [0, 1, 3]):
+        with pytest.raises(BundleError, match=r"Expected offsets that rise from 0 to 2 in a\.npy"):
+            check_offsets(path, np.array(offsets), 2)

@@ -159,7 +159,7 @@ export class AnswerList {
       type: "checkbox",
       "aria-label": `Compare ${name}`,
       on: { change: (event) => this.mark(id, event.target.checked) },
-      set: { checked: this.marked.includes(id) },
+      set: { checked: this.marked.includes(id), value: id },
     });
     return el("label.check.small", { title: "Choose two to compare" }, box, "Compare");
   }
@@ -167,10 +167,7 @@ export class AnswerList {
   mark(name, isMarked) {
     this.marked = this.marked.filter((each) => each !== name);
     if (isMarked) this.marked = [...this.marked, name].slice(-2);
-    for (const box of this.body.querySelectorAll(".actions input")) {
-      const row = this.shown().find((answer) => box.ariaLabel === `Compare ${nameOf(this.kind, this.name(answer))}`);
-      box.checked = row ? this.marked.includes(this.name(row)) : false;
-    }
+    for (const box of this.body.querySelectorAll(".actions input")) box.checked = this.marked.includes(box.value);
     this.drawComparing();
   }
 

@@ -103,7 +103,7 @@ function drawJob(job) {
   return el(
     "li.card.job",
     {},
-    el("div.row.row-ends", {}, el("div.row", {}, el(`span.badge.${badge}`, {}, word), el("span.small.soft", {}, moment(job.created))), actions(job)),
+    el("div.row.row-ends", {}, el("div.row", {}, el(`span.badge.${badge}`, {}, word), el("span.moment", {}, moment(job.created))), actions(job)),
     isOpen(job) && bar,
     el("p.small.number", {}, `${count(job.done ?? 0)} of ${counted(job.total ?? 0, "question")}${job.rejected ? `, ${counted(job.rejected, "row")} at fault` : ""}`),
     job.error && el("p.small.bad", {}, job.error),

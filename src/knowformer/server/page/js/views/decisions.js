@@ -46,7 +46,7 @@ function draw({ items, next }, params, canWrite) {
     { title: "Verdict", cell: (item) => el("span.row", {}, verdictBadge(item.verdict), item.undone && el("span.badge.badge-plain", {}, "taken back")) },
     { title: "Fact", kind: "main", cell: factCell },
     { title: "Then", cell: thenCell },
-    { title: "Who and when", cell: (item) => [el("div", {}, item.author || "–"), el("div.small.soft", {}, moment(item.time))] },
+    { title: "Who and when", cell: (item) => [el("div", {}, item.author || "–"), el("div.moment", {}, moment(item.time))] },
     { title: "Actions", kind: "actions", hideTitle: true, cell: (item) => actions(item, canWrite) },
   ];
   return el(

@@ -142,7 +142,7 @@ function drawChanges({ items, next }, canWrite) {
     { title: "Change", cell: (item) => changeBadges(item) },
     { title: "Fact", kind: "main", cell: (item) => [factText(item, { links: true }), item.why && el("div.small.soft", {}, item.why)] },
     { title: "Source", cell: (item) => el("span.small", {}, item.source || "–") },
-    { title: "Who and when", cell: (item) => [el("div", {}, item.author || "–"), el("div.small.soft", {}, moment(item.time))] },
+    { title: "Who and when", cell: (item) => [el("div", {}, item.author || "–"), el("div.moment", {}, moment(item.time))] },
     { title: "Actions", kind: "actions", hideTitle: true, cell: (item) => canWrite && !item.undone && undo(item) },
   ];
   return [

@@ -17,7 +17,8 @@ import { table } from "../components/table.js";
 
 const LIMIT = 20; // facts of an entity on a page
 const LOOKED_AT = 200; // facts that the picture chooses from
-const DRAWN = 14; // neighbours in the picture
+const DRAWN = 12; // neighbours in the picture
+const DRAWN_NARROW = 8; // on a phone
 const RELATIONS = 12; // relations listed at first
 
 export const view = {
@@ -106,7 +107,7 @@ function drawEntity(outlet, name, params, signal) {
   const body = el("div.stack.stack-loose");
   const ask = el("a.button.button-main", { href: href("ask", { head: name }) }, "Ask about it");
   const add = el("a.button", { href: href("facts", { head: name }) }, "Add a fact");
-  fill(outlet, viewHead(entityName(name), null, ask, add, copyLink()), body);
+  fill(outlet, viewHead(entityName(name), "\u00a0", ask, add, copyLink()), body);
   const relation = params.get("relation") || undefined;
   const offset = Number(params.get("offset") ?? 0);
   const reads = Promise.all([
@@ -121,19 +122,23 @@ function drawEntity(outlet, name, params, signal) {
       learn("entity", around.name, around.label);
       learnFacts(more.items);
       outlet.querySelector("h1").textContent = entityName(around.name);
+      outlet.querySelector(".lead").textContent = about(around, relation);
       return drawAround(around, more.items, { relation, offset, canWrite });
     },
     { sentence: "Looking around", lines: 8, onSuggestion: (suggestion) => go("graph", { name: suggestion }) },
   );
 }
 
+function about(around, relation) {
+  const parts = [around.label && around.label !== around.name && around.name, around.type, counted(around.total, "fact")];
+  return `${parts.filter(Boolean).join(" · ")}${relation ? ` of ${relationName(relation)}` : ""}`;
+}
+
 function drawAround(around, drawn, { relation, offset, canWrite }) {
-  const about = [around.label && around.label !== around.name && around.name, around.type, counted(around.total, "fact")].filter(Boolean).join(" · ");
   const panel = drawn.length > 0 ? starPanel(around.name, drawn) : null;
   return el(
     "div.stack.stack-loose.appear",
     {},
-    el("p.soft", {}, `${about}${relation ? ` of ${relationName(relation)}` : ""}`),
     around.items.length === 0 && empty("No facts", relation ? "It has no fact of this relation." : "Nothing in the graph mentions it."),
     panel?.element,
     el("section.stack", {}, el("h2", {}, "Facts"), chips(around, relation), factTable(around, { relation, offset, canWrite })),
@@ -142,14 +147,15 @@ function drawAround(around, drawn, { relation, offset, canWrite }) {
 }
 
 function chips(around, chosen) {
+  const totalOf = (entry) => (entry.as_head ?? 0) + (entry.as_tail ?? 0);
   const chip = (entry) => {
-    const total = (entry.as_head ?? 0) + (entry.as_tail ?? 0);
+    const total = totalOf(entry);
     const isChosen = entry.relation === chosen;
     const params = { name: around.name, relation: isChosen ? undefined : entry.relation };
     const title = `${count(entry.as_head ?? 0)} as head, ${count(entry.as_tail ?? 0)} as tail`;
     return el("li", {}, el("a.chip", { href: href("graph", params), "aria-current": isChosen ? "true" : null, title }, relationName(entry.relation), el("span.soft.number", {}, ` ${count(total)}`)));
   };
-  return el("ul.chips", { "aria-label": "By relation" }, around.relations.map(chip));
+  return el("ul.chips", { "aria-label": "By relation" }, [...around.relations].sort((a, b) => totalOf(b) - totalOf(a)).map(chip));
 }
 
 function factTable(around, { relation, offset, canWrite }) {
@@ -171,7 +177,7 @@ function removeButton(fact) {
 /** The entity in the middle; what points to it on its left, what it points to on its right. */
 function starPanel(name, facts) {
   const other = (fact) => (fact.head === name ? fact.tail : fact.head);
-  const chosen = inTurn(facts.filter((fact) => fact.head !== fact.tail), other).slice(0, DRAWN);
+  const chosen = inTurn(facts.filter((fact) => fact.head !== fact.tail), other).slice(0, innerWidth < 560 ? DRAWN_NARROW : DRAWN);
   const neighbours = chosen.map(other);
   const names = new Set([name, ...neighbours]);
   const drawn = bundled(facts.filter((fact) => names.has(fact.head) && names.has(fact.tail) && fact.head !== fact.tail));

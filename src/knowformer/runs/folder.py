@@ -61,6 +61,7 @@ __all__ = [
     "CALIBRATION_FILE",
     "CHECKPOINT_FILE",
     "CONFIG_FILE",
+    "ENVIRONMENT_FILE",
     "INITIAL_FILE",
     "WEIGHTS_FILE",
     "Bundle",

@@ -12,10 +12,13 @@ from knowformer.errors import ConfigError, DataError
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.graph.vocabulary import Vocabulary
 from knowformer.runs.folder import (
+    ENVIRONMENT_FILE,
     Bundle,
     load_bundle,
+    read_environment,
     save_weights,
     start_run,
+    write_json,
 )
 
 SHIPPED = "shipped"
@@ -72,6 +75,7 @@ def ship(run: Path, folder: Path) -> None:
         )
     name = bundle.dataset.name
     start_run(folder, bundle.config, unsplit(no_graph(), name))
+    write_json(folder / ENVIRONMENT_FILE, read_environment(run))  # of the training, not of this
     save_weights(folder, bundle.model, link=bundle.link)
 
 

@@ -7,7 +7,7 @@ from knowformer import Reasoner
 from knowformer.errors import BundleError, ConfigError, DataError
 from knowformer.graph.knowledge_graph import KnowledgeGraph
 from knowformer.pipeline import train
-from knowformer.runs.folder import load_bundle
+from knowformer.runs.folder import load_bundle, read_environment
 from knowformer.runs.shipped import SHIPPED_FOLDER, no_graph, ship, shipped_for
 
 FACTS = [
@@ -91,6 +91,7 @@ def test_a_model_ships_without_the_facts_that_it_was_trained_on(
     ship(tmp_path / "run", tmp_path / "shipped")
     bundle = load_bundle(tmp_path / "shipped")
     assert bundle.dataset.train.graph.same_as(no_graph())
+    assert read_environment(tmp_path / "shipped") == read_environment(tmp_path / "run")
     again = Reasoner.from_pretrained(tmp_path / "shipped", graph=trained.graph)
     heads, relations = torch.tensor([0, 1]), torch.tensor([0, 1])
     ours, theirs = (each.score(heads, relations).dense() for each in (again, trained))

@@ -179,12 +179,14 @@ def _start(
         )
     config = config or build_config(defaults=starting_settings(graph, source))
     dataset = load_dataset(graph, seed=config.seed)
-    config = complete(config, dataset.for_training())
+    config, note = complete(config, dataset.for_training())
     _check_possible(config, dataset)
     initial = None
     if source is not None:
         initial = InitialWeights(source, initial_weights(source, config, dataset.relations))
     start_run(folder, config, dataset, initial=initial)
+    if note:  # of a run that there is: what is refused gets its sentence alone
+        _logger.info("%s", note)
     return config, dataset
 
 

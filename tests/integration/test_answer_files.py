@@ -418,7 +418,7 @@ def test_an_evaluation_judges_the_probabilities_and_draws_them(
     error = block["expected_calibration_error"]
     assert 0 <= error["after"] < error["before"] <= 1
     assert {"above", "best"} < set(block)
-    assert "calibration above 0.1: " in " ".join(command(*evaluate[:-1]).stdout.split())
+    assert "probabilities above 0.1: " in " ".join(command(*evaluate[:-1]).stdout.split())
     assert block["log_loss"]["after"] < block["log_loss"]["before"]
     assert block["fitted_on"]["test_facts_among_candidates"] == 19
     assert (run / "reliability_test.png").read_bytes().startswith(b"\x89PNG")

@@ -2,7 +2,7 @@
 
 config.toml             the settings, complete
 model.safetensors       weights kept so far: the latest not clearly worse than the best; as metadata
-                        the model's link function, and whether it has seen the facts in training
+                        the model's link function, or that it has not seen the facts in training
 dataset.json            names: relations, and the entities of each graph
 facts.safetensors       facts as ids: of each graph and of each split
 mapped/                 of a large data set, in the place of these two: arrays that stay on disk
@@ -95,8 +95,9 @@ WEIGHTS_FILE = "model.safetensors"
 CALIBRATION_FILE = "calibration.json"
 INITIAL_FILE = "initial.safetensors"
 ENVIRONMENT_FILE = "environment.json"
-LINK = "link_function"  # in the metadata of model.safetensors, like the next one
-TRAINED_ON_IT = "was_trained_on_it"
+# In the metadata of model.safetensors, one or the other: of two the order would differ by chance.
+LINK = "link_function"
+TRAINED_ON_IT = "was_trained_on_it"  # "no", with the link function of the settings' loss
 NUM_SETTINGS = re.compile(r"# (\d{1,9}) settings\n")
 """First line of config.toml: fewer than that, and the file was cut off."""
 
@@ -236,8 +237,8 @@ def save_weights(
     folder: Path, model: KnowFormer, *, link: LinkFunction, was_trained_on_it: bool = True
 ) -> None:
     """Writes the weights atomically, with the link function that they were trained for."""
-    seen = "yes" if was_trained_on_it else "no"
-    write_tensors(folder / WEIGHTS_FILE, model.state_dict(), {LINK: link, TRAINED_ON_IT: seen})
+    metadata = {LINK: str(link)} if was_trained_on_it else {TRAINED_ON_IT: "no"}
+    write_tensors(folder / WEIGHTS_FILE, model.state_dict(), metadata)
 
 
 def load_config(folder: Path) -> RunConfig:

@@ -14,6 +14,7 @@ from knowformer.graph.vocabulary import Vocabulary
 from knowformer.runs.folder import (
     ENVIRONMENT_FILE,
     Bundle,
+    InitialWeights,
     load_bundle,
     read_environment,
     save_weights,
@@ -82,10 +83,15 @@ def ship(run: Path, folder: Path) -> None:
 def settle(bundle: Bundle, folder: Path) -> Path:
     """Makes a run of the shipped model and the graph that it answers on, and returns its folder.
 
+    A training that goes on with it starts from the model, on the graph as it is.
+
     Raises:
         BundleError: the folder holds a run already.
     """
-    start_run(folder, bundle.config, bundle.dataset)
+    training = bundle.config.training.model_copy(update={"carved_size": None})
+    config = bundle.config.model_copy(update={"training": training})
+    initial = InitialWeights(bundle.folder, bundle.model.state_dict())
+    start_run(folder, config, bundle.dataset, initial=initial)
     save_weights(folder, bundle.model, link=bundle.link, was_trained_on_it=False)
     return folder
 

@@ -5,7 +5,6 @@ long the run is and how many queries a step takes. Training and validation facts
 have no say.
 """
 
-import logging
 import math
 from itertools import pairwise
 from typing import NamedTuple
@@ -24,8 +23,6 @@ from knowformer.training.sampling.edge_removal import HiddenEdges
 from knowformer.training.settings_file import flat_settings
 from knowformer.views.coverage import coverage
 from knowformer.views.settings import ViewSettings
-
-_logger = logging.getLogger(__name__)
 
 # None until they are chosen.
 LEFT_OPEN = (
@@ -65,11 +62,15 @@ class Hidden(NamedTuple):
     why: str
 
 
-def complete(config: RunConfig, splits: TrainingSplits) -> RunConfig:
-    """Returns settings that leave nothing open; a resumed run has the same on any machine.
+class Completed(NamedTuple):
+    """Settings that leave nothing open, and what was chosen and why, a line each, if anything."""
 
-    What was chosen, and why, is logged.
-    """
+    config: RunConfig
+    note: str
+
+
+def complete(config: RunConfig, splits: TrainingSplits) -> Completed:
+    """Chooses the settings that are open; a resumed run has the same on any machine."""
     graph, training, model = splits.train.graph, config.training, config.model
     why: dict[str, str] = {}
     if model.view_size is None:
@@ -87,12 +88,11 @@ def complete(config: RunConfig, splits: TrainingSplits) -> RunConfig:
     size = training.batch_size or choose_batch_size(chosen, graph)
     training = training.model_copy(update={"batch_size": size})
     chosen = chosen.model_copy(update={"training": training})
-    _tell_chosen(config, chosen, why)
-    return chosen
+    return Completed(chosen, _note_of(config, chosen, why))
 
 
-def _tell_chosen(asked: RunConfig, chosen: RunConfig, why: dict[str, str]) -> None:
-    """Logs the settings that were left open, a line each."""
+def _note_of(asked: RunConfig, chosen: RunConfig, why: dict[str, str]) -> str:
+    """Returns the settings that were left open, a line each."""
     why = {
         **why,
         "training.max_epochs": "at most; the best weights on the way are kept",
@@ -104,8 +104,7 @@ def _tell_chosen(asked: RunConfig, chosen: RunConfig, why: dict[str, str]) -> No
         for key in LEFT_OPEN
         if before[key] is None
     ]
-    if lines:
-        _logger.info("%s", "\n".join(["Chosen for this graph, as no setting says it:", *lines]))
+    return "\n".join(["Chosen for this graph, as no setting says it:", *lines]) if lines else ""
 
 
 def choose_batch_size(config: RunConfig, graph: KnowledgeGraph) -> int:

@@ -115,6 +115,11 @@ def test_probabilities_are_fitted_to_a_graph_and_kept_in_a_run(tmp_path: Path) -
     assert [a.score for a in after.answers] == [a.score for a in before.answers]
     assert (before.probability_kind, after.probability_kind) == ("model", "calibrated")
     again.calibrate()  # like any run
+    a_step = {"training.max_epochs": 0.01}
+    trained = train(None, out, resume=True, settings=a_step, calibrate=False)
+    assert trained.was_trained_on_it
+    for name, weight in trained.model.state_dict().items():
+        torch.testing.assert_close(weight, zero_shot.model.state_dict()[name], atol=0.01, rtol=0)
 
 
 def test_the_shipped_model_keeps_no_probabilities_itself(tmp_path: Path) -> None:

@@ -1,4 +1,3 @@
-import logging
 
 import pytest
 import torch
@@ -26,34 +25,28 @@ from knowformer.training.settings_file import flat_settings, parse_config
 
 def test_what_is_left_open_is_chosen_and_what_is_given_stays(ring: Dataset) -> None:
     splits = ring.for_training()
-    chosen = flat_settings(complete(RunConfig(), splits))
+    chosen = flat_settings(complete(RunConfig(), splits).config)
     expected = [0, 3, 2, "facts", MOST_EPOCHS, PREFERRED_BATCH_SIZE]
     assert [chosen[key] for key in LEFT_OPEN] == expected
     training = {"hide": "links", "max_epochs": 3, "batch_size": 2}
     model = {"view_size": 7, "num_layers": 4, "num_query_key_hops": 0}
     given = parse_config({"model": model, "training": training}, where="test")
-    assert complete(given, splits) == given
+    assert complete(given, splits) == (given, "")
     assert flat_settings(RunConfig()).keys() == chosen.keys()
     left_open = {key for key, value in flat_settings(RunConfig()).items() if value != chosen[key]}
     assert left_open == set(LEFT_OPEN)
 
 
-def test_what_is_chosen_is_said_with_the_reason(
-    ring: Dataset, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_is_chosen_is_said_with_the_reason(ring: Dataset) -> None:
     given = parse_config({"training": {"max_epochs": 3}}, where="test")
-    with caplog.at_level(logging.INFO):
-        complete(given, ring.for_training())
-    first, *lines = caplog.messages[-1].splitlines()
+    chosen = complete(given, ring.for_training())
+    first, *lines = chosen.note.splitlines()
     assert first == "Chosen for this graph, as no setting says it:"
     assert [line.split()[0] for line in lines] == [
         key for key in LEFT_OPEN if key != "training.max_epochs"
     ]
     assert "  model.view_size = 0: a query sees the whole graph" in lines[0]
-    caplog.clear()
-    with caplog.at_level(logging.INFO):
-        complete(complete(given, ring.for_training()), ring.for_training())
-    assert len(caplog.messages) == 1  # the second time nothing was open
+    assert not complete(chosen.config, ring.for_training()).note
 
 
 def test_the_batch_is_sixteen_where_memory_allows(ring: Dataset) -> None:

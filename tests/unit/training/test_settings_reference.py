@@ -18,7 +18,7 @@ def test_every_setting_is_described_from_its_source() -> None:
         ("model.view_size", "whole number >= 0, or none", "none"),
         ("model.view_prior", "number >= 0, <= 16", "0.3"),
         ("model.update_norm", "true or false", "true"),
-        ("training.loss", "cross_entropy or binary", "cross_entropy"),
+        ("training.loss", "cross_entropy, binary or pairs", "cross_entropy"),
         ("training.region_size", "whole number >= 2, or none", "none"),
         ("training.max_minutes", "number > 0, or none", "none"),
     ],

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from knowformer.graph.relation_graph import NUM_MEETING_KINDS, RelationGraph
 from knowformer.kernels.interface import Backend, QueryView
 from knowformer.model.config import ModelConfig
+from knowformer.model.relation_encoder import embedding
 from knowformer.model.streams import ValueStream
 from knowformer.model.weights import LayerVectors, RelationVectors, tensors_in, with_tensors
 
@@ -48,7 +49,7 @@ class GraphEncoder(nn.Module):
         self.stream = ValueStream(config.model_copy(update=hops))
         self.meetings = nn.ModuleList(
             [
-                nn.Embedding(NUM_MEETING_KINDS, config.hidden_dim)
+                embedding(NUM_MEETING_KINDS, config.hidden_dim)
                 for _ in range(config.num_relation_hops)
             ]
         )

@@ -91,6 +91,15 @@ class RelationProjection(nn.Module):
         return LayerVectors(query_key, value)
 
 
+def embedding(number: int, width: int) -> nn.Embedding:
+    """Returns vectors that ``initialize`` fills.
+
+    Not by nn.Embedding itself: where a model is built without memory, before weights are loaded,
+    its random numbers make torch import its compiler, for seconds.
+    """
+    return nn.Embedding.from_pretrained(torch.empty(number, width), freeze=False)
+
+
 class TableEncoder(nn.Module):
     """A learned vector for every relation, and from it linear maps: the paper's encoder."""
 
@@ -98,7 +107,7 @@ class TableEncoder(nn.Module):
 
     def __init__(self, config: ModelConfig, num_relations: int) -> None:
         super().__init__()
-        self.query_relations = nn.Embedding(num_relations, config.hidden_dim)
+        self.query_relations = embedding(num_relations, config.hidden_dim)
         self.layers = nn.ModuleList(
             [RelationProjection(config, num_relations) for _ in range(config.layers)]
         )

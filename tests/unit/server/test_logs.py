@@ -4,6 +4,7 @@ import json
 import logging
 import time
 from threading import Event
+from typing import Any
 
 import httpx
 import pytest
@@ -18,13 +19,23 @@ def test_a_line_says_what_was_asked_and_no_secret(
     caplog.set_level(logging.INFO, REQUESTS.name)
     headers = {"Authorization": "Bearer secret-0123456789"}
     done = client.get("/v1/entities", params={"q": "private"}, headers=headers)
-    lines = [
-        json.loads(record.message) for record in caplog.records if record.name == REQUESTS.name
-    ]
-    (line,) = [each for each in lines if each["request_id"] == done.headers["x-request-id"]]
+    line = _line_of(done.headers["x-request-id"], caplog)
     assert (line["method"], line["route"], line["status"]) == ("GET", "/v1/entities", 200)
     assert "secret" not in caplog.text
     assert "private" not in caplog.text
+
+
+def _line_of(request_id: str, caplog: pytest.LogCaptureFixture) -> dict[str, Any]:
+    """Returns what was logged of a request; the server logs after its client has the answer."""
+    for _ in range(100):
+        records = [record for record in caplog.records if record.name == REQUESTS.name]
+        lines = [json.loads(record.message) for record in records]
+        found = [line for line in lines if line["request_id"] == request_id]
+        if found:
+            assert len(found) == 1
+            return found[0]
+        time.sleep(0.02)
+    raise AssertionError("the request was not logged")
 
 
 def test_a_client_that_leaves_is_recorded_as_such(serve: Serve) -> None:
